@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from nbta.codegen.prefetching import LINE, STRETCH
 from nbta.codegen.values import Block, Lazy, Scalar, cast_text, numba_name, product, times, total
 from nbta.codegen.windows import Window, strides_of
+from nbta.tuning import CACHE_LINE, PREFETCH_STRETCH, SHORT_RUN, SUM_BLOCK
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,6 @@ class Fold:
         return replace(self, item="{}", back="{}")
 
 
-#: Runs of up to so many items are written out, and no vector instruction does several of them.
-SHORT_RUN = 8
-
-
 def total_of(dtype) -> Fold:
     """Sums: of floats in any order, and float32 in blocks whose sums are added as float64."""
     start, step = cast_text("0", dtype), "{} + {}"
@@ -88,10 +84,6 @@ def farthest(dtype, sign):
         return str(sign > 0)
     info = np.iinfo(dtype)
     return str(info.max) if sign > 0 else f"{info.min + 1} - 1"
-
-
-#: Items that are summed in their own precision before the sum goes on in a wider one.
-SUM_BLOCK = 1024
 
 
 @dataclass
@@ -335,7 +327,7 @@ class _Nest:
         places = [self._sum_offset(s, indices) for s in sums]
         partial = {id(s): code.name("p") for s in inner}
         index, ahead = code.name("i"), self._ahead()
-        block = STRETCH if ahead else SUM_BLOCK
+        block = PREFETCH_STRETCH if ahead else SUM_BLOCK
         long = not (length.isdigit() and int(length) <= SUM_BLOCK)
         if ahead or ((inner or self.twice) and long):
             start = code.name("k")
@@ -357,7 +349,7 @@ class _Nest:
         """Bring the lines of items nearer, one by one."""
         index = self.code.name("j")
         with self.code.nest(
-            f"for {index} in range({start}, {stop}, {LINE // base.dtype.itemsize}):"
+            f"for {index} in range({start}, {stop}, {CACHE_LINE // base.dtype.itemsize}):"
         ):
             self.code.add(f"fetch({base.name}, {total(there, index)})")
 

@@ -21,14 +21,12 @@ import numba
 import numpy as np
 
 from nbta.codegen.philox import philox, unit_of
+from nbta.tuning import GAMMA_INTEGRAL_ORDER, GAMMA_INTEGRAL_STEP
 
-#: From this order on integrals take less time than sums.
-LARGE = 16.0
-_STEP = 1 / 14
-_TIMES = np.arange(-52, 57) * _STEP
+_TIMES = np.arange(-52, 57) * GAMMA_INTEGRAL_STEP
 #: Where the integrand is looked at, and with which weight, for a decay like ``exp(-u)``.
 _NODES = np.exp(_TIMES - np.exp(-_TIMES))
-_WEIGHTS = _STEP * _NODES * (1.0 + np.exp(-_TIMES))
+_WEIGHTS = GAMMA_INTEGRAL_STEP * _NODES * (1.0 + np.exp(-_TIMES))
 #: By B_2k: what log exceeds the digamma function by, its derivative, and Stirling's formula.
 _DIGAMMA = (
     1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160,
@@ -131,7 +129,7 @@ def _slopes(a, x):
         return math.nan, math.nan
     if x == 0.0 or x == math.inf:
         return x, -x
-    if a < LARGE:
+    if a < GAMMA_INTEGRAL_ORDER:
         return _slopes_by_sum(a, x) if x <= a + 0.5 else _slopes_by_integral(a, x, 1.0)
     return _slopes_by_integral(a, x, 1.0 if _log_over_digamma(x, a) > 0.0 else -1.0)
 

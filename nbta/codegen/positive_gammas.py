@@ -13,9 +13,14 @@ within 5 units in the last place, near zeros too.
 from math import comb, factorial
 
 from nbta.runtime.vector_math import Value, _log, _polynomial, _scalar, select
+from nbta.tuning import (
+    POLYGAMMA_FROM,
+    POSITIVE_GAMMAS_LEAST,
+    POSITIVE_GAMMAS_MOST,
+    STIRLING_FROM,
+    STIRLING_STEPS,
+)
 
-#: For which numbers these are; others are left to SciPy.
-LEAST, MOST = 1e-290, 1e290
 #: ``log(gamma(2 + t)) / t``, to 1/2 on each side.
 _AT_2 = (
     2.7475390051909663e-07, -5.811277768921246e-07, 9.242852225162277e-07, -1.9743106888421067e-06,
@@ -50,13 +55,11 @@ _SLOPE = (
     43867 / 14364, -3617 / 8160, 1 / 12, -691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12,
 )  # fmt: skip
 _HALF_LOG_2_PI = 0.9189385332046727
-_FAR, _STEPS = 8.0, 6
 #: Bernoulli numbers of 2, 4, ...; from where on the series of derivatives need no others.
 _BERNOULLI = (
     1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798,
     -174611 / 330,
 )  # fmt: skip
-_FARTHER = 10
 
 
 def _number(x, value):
@@ -73,9 +76,9 @@ def _by_horner(x, coefficients):
 
 
 def _positive_gammaln(x, c):
-    far, low, tiny = x >= _FAR, x < 1.5, x < 0.5
+    far, low, tiny = x >= STIRLING_FROM, x < 1.5, x < 0.5
     u, factors = x, _number(x, 1)
-    for _ in range(_STEPS):
+    for _ in range(STIRLING_STEPS):
         above = u > 2.5
         u = select(above, u - 1, u)
         factors = select(above, factors * u, factors)
@@ -89,9 +92,9 @@ def _positive_gammaln(x, c):
 
 
 def _positive_digamma(x, c):
-    far, low = x >= _FAR, x < 1
+    far, low = x >= STIRLING_FROM, x < 1
     u, over, under = x, _number(x, 0), _number(x, 1)
-    for _ in range(_STEPS):
+    for _ in range(STIRLING_STEPS):
         above = u > 2
         u = select(above, u - 1, u)
         over = select(above, over * u + under, over)
@@ -111,8 +114,8 @@ def _positive_polygamma(n):
 
     def definition(x, c):
         u, over, under = x, _number(x, 0), _number(x, 1)
-        for _ in range(_FARTHER):
-            low, power = u < _FARTHER, u
+        for _ in range(POLYGAMMA_FROM):
+            low, power = u < POLYGAMMA_FROM, u
             for _ in range(n):
                 power = power * u
             over = select(low, over * power + under, over)
@@ -147,4 +150,7 @@ POLYGAMMAS = ("positive_digamma", "positive_trigamma", "positive_tetragamma")
 def in_vectors(name, text) -> tuple[str, str]:
     """Source of one of these for a number, and of an integer that is 0 if it is for that."""
     x = f"float64({text})"
-    return f"{name}({x})", f"1 - int64({x} >= {LEAST}) * int64({x} <= {MOST})"
+    return (
+        f"{name}({x})",
+        f"1 - int64({x} >= {POSITIVE_GAMMAS_LEAST}) * int64({x} <= {POSITIVE_GAMMAS_MOST})",
+    )

@@ -9,8 +9,6 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-#: Bytes of a line of the cache, and items of a loop between two looks ahead.
-LINE, STRETCH = 64, 256
 _INT32, _BYTES = ir.IntType(32), ir.IntType(8).as_pointer()
 _NAME = "llvm.prefetch.p0i8"
 

@@ -6,17 +6,15 @@ import numpy as np
 
 from nbta.codegen.values import cast_text, times, total
 from nbta.runtime.intrinsics import LEFT, RIGHT
+from nbta.tuning import SMALL_PRODUCT
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
-#: Multiplications of the largest one. That of a matrix of 10 by 10 and a vector takes about 10 ns
-#: in loops, and 30 by a call.
-MOST = 256
 
 
 def is_small(dtype, sizes) -> bool:
     """Whether a product of matrices with so many rows, inner items and columns is one of these."""
     known = all(size.isdigit() for size in sizes)
-    return known and dtype in _FLOATS and math.prod(map(int, sizes)) <= MOST
+    return known and dtype in _FLOATS and math.prod(map(int, sizes)) <= SMALL_PRODUCT
 
 
 def small_product(code, left, right, target, sizes, flags) -> None:

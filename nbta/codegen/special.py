@@ -16,6 +16,7 @@ from numba.extending import get_cython_function_address, intrinsic
 
 from nbta.codegen.fusion import Elementwise
 from nbta.runtime.intrinsics import _items
+from nbta.tuning import ZETA_FROM
 
 _MODULE = "scipy.special.cython_special"
 #: What helpers are called whose addresses are SciPy's.
@@ -137,10 +138,6 @@ def hurwitz_zeta(s, q):
     if s == math.inf and q > 1.0:
         return math.nan  # as SciPy
     return _euler_maclaurin(s, q)
-
-
-#: Where Riemann's zeta function begins here; below, it is computed of what is above.
-ZETA_FROM = -0.1
 
 
 @numba.njit(error_model="numpy")

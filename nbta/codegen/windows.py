@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 
 from nbta.codegen.values import SHORT, Base, Block, Vector, cast_text, product, times, total
-
-#: Bounds of slices are cut to this: no axis is as long, and sums of two are int64.
-FARTHEST = 2**62
+from nbta.tuning import SLICE_BOUND
 
 
 @dataclass(frozen=True)
@@ -180,7 +178,7 @@ def position(code, index, extent, guard=None) -> str:
 
 def clipped(n):
     """A bound within what arithmetic with extents allows."""
-    return n if n is None or isinstance(n, str) else max(-FARTHEST, min(n, FARTHEST))
+    return n if n is None or isinstance(n, str) else max(-SLICE_BOUND, min(n, SLICE_BOUND))
 
 
 def sum_of(code, lengths):

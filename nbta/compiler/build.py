@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 from numba import types
 
+from nbta import tuning
 from nbta.codegen import gammas, philox, positive_gammas, prefetching, special
 from nbta.codegen.fusion import Elementary
 from nbta.compiler import lowering, rolling, short_loops
@@ -115,6 +116,7 @@ _SOURCES = b"".join(
                 gammas,
                 positive_gammas,
                 prefetching,
+                tuning,
             )
         ),
     )

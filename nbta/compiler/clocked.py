@@ -26,11 +26,7 @@ from nbta.compiler.phases import phase
 from nbta.graph.labels import written
 from nbta.graph.views import is_loop
 from nbta.runtime import clock as rt
-
-#: What it takes to tell how long a tick is, on a machine that does other work too: so many runs
-#: over so many nanoseconds, or just a long time.
-ENOUGH, SHORTEST, LONGEST = 10, 5_000_000, 1_000_000_000
-
+from nbta.tuning import CLOCK_LONGEST, CLOCK_RUNS, CLOCK_SHORTEST
 
 #: Calls in lines that do next to nothing.
 _CHEAP = {"refuse", "min", "max", *(numba_name(np.dtype(char)) for char in NUMBERS)}
@@ -245,7 +241,7 @@ class Clocked(Compiled):
 def _can_tell(first, runs):
     """Whether it can be told how long a tick is."""
     passed = runs[-1].end - first.end
-    return passed > LONGEST or (passed > SHORTEST and len(runs) >= ENOUGH)
+    return passed > CLOCK_LONGEST or (passed > CLOCK_SHORTEST and len(runs) >= CLOCK_RUNS)
 
 
 @dataclass

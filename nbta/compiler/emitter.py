@@ -13,7 +13,7 @@ from nbta.codegen.values import NUMBERS, Block, Scalar, Transposed, cast_text, p
 from nbta.compiler import array_code
 from nbta.compiler.loop_ends import settled
 from nbta.compiler.rows_ahead import look_ahead
-from nbta.compiler.stencils import COUNTED, Rows, indices_of, stencils
+from nbta.compiler.stencils import Rows, indices_of, stencils
 from nbta.compiler.sums import Sums, free_sums, goes_in_vectors, is_free_of_loops
 from nbta.compiler.sweeps import is_sweep
 from nbta.compiler.touched import OF_ITEMS, is_within
@@ -28,8 +28,17 @@ from nbta.ops.loop import WHILE
 from nbta.ops.shaping import CAST, SHAPE, SIZE
 from nbta.ops.trip_counts import is_integer, plain_limit, trips_on_entry
 from nbta.progress import bar
-from nbta.runtime.intrinsics import ANSWER, INTERRUPTED, OK, PYTHON, WATCH, WATCHED
+from nbta.runtime.intrinsics import ANSWER, INTERRUPTED, OK, PYTHON, WATCH
 from nbta.runtime.plain import HINT
+from nbta.tuning import (
+    COUNTED_ITERATIONS,
+    INDEX_CHECK_OPERATIONS,
+    LARGE_BODY,
+    PARTED_ITERATIONS,
+    UNWATCHED_TURNS,
+    VERY_LARGE_BODY,
+    WATCHED_ITERATIONS,
+)
 
 
 def emit_python_call(code, op) -> None:
@@ -295,10 +304,6 @@ def emit_while(code, op) -> None:
         code.bind(tensor, variable.value)
 
 
-#: Trips between two looks at whether to look at signals: a loop without a way out goes faster.
-STRETCH = 1024
-
-
 def _rows(code, loop, variables, captured):
     """The rows of the loop's stencils; None where it has none, or where that is not sure to do."""
     found = stencils(loop, code.counts, code.sums)
@@ -314,19 +319,6 @@ def _rows(code, loop, variables, captured):
     rows = Rows(code, found, first, [variables[each.variable.place].value for each in found])
     code.keep_in_rows(loop.body, rows)
     return rows
-
-
-#: Operations from which on a loop's body is too large for LLVM to make a version of it by itself in
-#: which nothing asks whether indices are outside (``-unswitch-threshold``: 50 instructions). One
-#: that asks takes twice as long where iterations wait for each other, too (alignment by max).
-LARGE = 40
-#: Iterations from which on the first and the last of a loop are apart. Of four, three loops in
-#: place of one take 1.5 times as long.
-PARTED = 12
-#: From so many on, two versions take LLVM longer than most programs run.
-VERY_LARGE = 1000
-#: Of so many operations are the instructions that look at the indices of an item.
-CHECKED = 6
 
 
 class _Asked(NamedTuple):
@@ -354,10 +346,10 @@ def _asked(code, loop) -> _Asked:
     operations = list(everything(body))
     branches = any(op.record is CASE for op in operations)
     items = (op for op in operations if op.record in OF_ITEMS)
-    size = len(operations) + CHECKED * sum(not is_within(counts, op) for op in items)
-    between = settled(loop, counts) if size < VERY_LARGE else {}
-    pays = between or LARGE < size < VERY_LARGE
-    may = branches or size > LARGE
+    size = len(operations) + INDEX_CHECK_OPERATIONS * sum(not is_within(counts, op) for op in items)
+    between = settled(loop, counts) if size < VERY_LARGE_BODY else {}
+    pays = between or LARGE_BODY < size < VERY_LARGE_BODY
+    may = branches or size > LARGE_BODY
     if not (pays or (may and goes_in_vectors(loop, counts, branches=True))):
         return _Asked()
     guards = tuple(code.name("u") for _ in range(1 + branches))
@@ -387,28 +379,29 @@ def _each_trip(code, body, trips, rows, sweeps, asked):
     around = code.lines
     if asked.ends is not None:
         part, count = code.name("p"), code.name("n")
-        code.lines = around.nest(f"for {part} in range(1 if {trips} < {PARTED} else 3):")
+        whole = f"{trips} < {PARTED_ITERATIONS}"
+        code.lines = around.nest(f"for {part} in range(1 if {whole} else 3):")
         code.add(
-            f"{count} = {trips} if {trips} < {PARTED} else {trips} - 2 if {part} == 1 else 1",
-            f"{asked.ends} = {trips} < {PARTED} or {part} != 1",
+            f"{count} = {trips} if {whole} else {trips} - 2 if {part} == 1 else 1",
+            f"{asked.ends} = {whole} or {part} != 1",
         )
         trips = count
         code.count(body, trips)
     if sweeps:
-        with code.nest(f"if {trips} > {WATCHED}:"):
-            code.add(f"watch(w, {_watch_word(code)}, {WATCHED})")
+        with code.nest(f"if {trips} > {UNWATCHED_TURNS}:"):
+            code.add(f"watch(w, {_watch_word(code)}, {UNWATCHED_TURNS})")
         lines = [f"for _ in range({trips}):"]
     else:
         start = code.name("i")
         lines = [
-            f"for {start} in range(0, {trips}, {STRETCH}):",
-            f"watch(w, {_watch_word(code)}, {start} + {STRETCH - 1})",
-            f"for _ in range({start}, min({start} + {STRETCH}, {trips})):",
+            f"for {start} in range(0, {trips}, {WATCHED_ITERATIONS}):",
+            f"watch(w, {_watch_word(code)}, {start} + {WATCHED_ITERATIONS - 1})",
+            f"for _ in range({start}, min({start} + {WATCHED_ITERATIONS}, {trips})):",
         ]
     names = (*asked.guards, *([] if asked.ends is None else [asked.ends]))
     with code.loop(*(["while True:"] if trips is None else lines), versions=names):
         for guard in asked.guards:
-            code.heads[-1].add(f"{guard} = {trips} > {COUNTED}")
+            code.heads[-1].add(f"{guard} = {trips} > {COUNTED_ITERATIONS}")
         yield
     code.lines = around
 
@@ -968,13 +961,13 @@ class Emitter(Code):
         if self._counted.get(body) is None or not known:
             return None
         form, first = self.counts.affine(index, body), _on_entry_of(self, index, body)
-        if form is None or first is None or abs(form[1]) > STRETCH:
+        if form is None or first is None or abs(form[1]) > WATCHED_ITERATIONS:
             return None
         place, trips, head = (body, body is not self._graph), self._counted[body], self.heads[-1]
         name = self._guards.get(place)
         if name is None:
             name = self._guards[place] = self.name("u")
-            head.add(f"{name} = {trips} > {COUNTED}")
+            head.add(f"{name} = {trips} > {COUNTED_ITERATIONS}")
         ends = [first, f"{first} + {form[1]} * ({trips} - 1)"] if form[1] else [first]
         for line in [f"{name} = {name} or {end} < 0 or {end} >= {extent}" for end in ends]:
             if line not in self._checked:

@@ -32,15 +32,11 @@ from nbta.runtime.intrinsics import (
     STATUSES,
 )
 from nbta.runtime.numba_private import NumbaError
+from nbta.tuning import LARGE_BUFFERS, LARGE_BUFFERS_RATIO, NOTED_BUFFERS, SAVED_BUFFERS
 
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 _ROOM = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 _GROW = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
-#: Bytes of buffers that a program keeps for its next run.
-KEPT = 1 << 30
-#: Bytes of buffers: up to the first nobody is warned of them, and up to the second only where they
-#: are more than 10 times the arguments.
-SMALL, LARGE = 100 << 20, 1 << 30
 
 
 class FailedError(Exception):
@@ -126,7 +122,7 @@ class Executable:
 
     def _warn_of_memory(self, held, given):
         """Warn once of buffers that are large, and large for what the function is given."""
-        if held > LARGE or held > max(SMALL, 10 * given):
+        if held > LARGE_BUFFERS or held > max(NOTED_BUFFERS, LARGE_BUFFERS_RATIO * given):
             self._told_of_memory = True
             message = (
                 f"this call holds {held / 2**20:,.0f} MB in buffers, for arguments of "
@@ -271,7 +267,7 @@ class Workspace:
         self.forget_results()
         while self.bars:
             self.bars.pop()[0].__exit__(None, None, None)
-        if self.held() > KEPT:
+        if self.held() > SAVED_BUFFERS:
             for word in self._buffers:
                 self.words[word : word + 2] = 0
             self._buffers.clear()

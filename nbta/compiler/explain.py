@@ -25,6 +25,7 @@ from nbta.ops.draws import DRAW
 from nbta.ops.loop import WHILE
 from nbta.ops.mapping import MAP
 from nbta.ops.trip_counts import constant_of, limit_before
+from nbta.tuning import UNWARNED_COPY
 
 
 def explained(compiled, runs_note="") -> str:
@@ -131,10 +132,6 @@ def warn_of(generated) -> None:
         object.__setattr__(origin, "is_told", True)  # unless the warning was an error
 
 
-#: Bytes that a loop may copy in each iteration without a warning, which take about 100 ns.
-UNNOTICED = 4096
-
-
 def warn_of_copies(generated, shapes) -> None:
     """Warn of large arrays that a loop copies whole, at the user's line.
 
@@ -158,7 +155,7 @@ def warn_of_copies(generated, shapes) -> None:
         if any(count(each) >= items for each in beside):
             continue  # beside which a copy costs little
         size *= items
-        if place is not None and size >= UNNOTICED:
+        if place is not None and size >= UNWARNED_COPY:
             largest[tuple(place)] = max(size, largest.get(tuple(place), 0))
     for (filename, line, module), size in largest.items():
         message = (

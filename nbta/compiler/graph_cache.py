@@ -33,11 +33,10 @@ from nbta.graph.order import ordered
 from nbta.ops.indexing import SYMBOLIC
 from nbta.runtime import machine_code
 from nbta.shapes import Dim
+from nbta.tuning import CACHED_ARRAYS
 
 #: How the bytes are laid out; other layouts have other names.
 HEAD = b"nbta graph 1\n"
-#: Bytes of arrays that passes made and an entry holds; those of the graph itself it only names.
-LARGEST = 1 << 20
 _BEGAN = time.time()
 _PACKAGE = Path(__file__).parents[1]
 
@@ -319,7 +318,7 @@ def encoded(name: str, entry: Entry, arrays) -> bytes | None:
     known = all(np.dtype(dtype).isbuiltin == 1 for dtype, *_ in outputs)
     if not known or not all(array.dtype.isbuiltin == 1 for array in own):
         return None
-    if sum(array.nbytes for array in own) > LARGEST:
+    if sum(array.nbytes for array in own) > CACHED_ARRAYS:
         return None
     facts = {fact: getattr(found, fact) for fact in _FACTS}
     facts |= {"name": name, "outputs": outputs, "log": entry.log, "size": entry.size}

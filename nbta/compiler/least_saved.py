@@ -20,12 +20,14 @@ from nbta.graph.graph import lies_in, substitute
 from nbta.graph.operation import DATA
 from nbta.graph.views import Loop, is_body_of_branch, origin
 from nbta.ops.residuals import SAVE, restore
-
-#: Prices: of an operation, of a byte on a tape and of one at least, of a value that is a tape's in
-#: the next iteration, and of arrays as multiples of those of numbers. To save eight bytes and to
-#: restore them takes as long as four operations.
-OPERATION, BYTE, TAPE, SHIFTED, ITEMS = 4, 2, 8, 8, 64
-NEVER = 1 << 40
+from nbta.tuning import (
+    ARRAY_PRICE,
+    BYTE_PRICE,
+    ENDLESS_PRICE,
+    OPERATION_PRICE,
+    SHIFTED_PRICE,
+    TAPE_PRICE,
+)
 
 
 @contract(requires=[Fact.RANKS, Fact.TAPES_OF_LOOPS], breaks=[Fact.SAVED_BY_TAPES])
@@ -130,15 +132,15 @@ class _Saved:
         """From what can only be saved to what the adjoint iteration needs."""
         network, todo, seen = Network(), list(self._needed), set(self._needed)
         for value in self._needed:
-            network.add((value, "out"), network.sink, NEVER)
+            network.add((value, "out"), network.sink, ENDLESS_PRICE)
         for value in todo:
             again = self._is_quick(value)
-            price = self._price_to_compute(value) if again else NEVER
+            price = self._price_to_compute(value) if again else ENDLESS_PRICE
             network.add(network.source, (value, "in"), price)
             network.add((value, "in"), (value, "out"), self._price_to_save(value))
             made = map(origin, value.op.inputs if again else ())
             for other in (each for each in made if self._from_nothing(each) is None):
-                network.add((other, "out"), (value, "in"), NEVER)
+                network.add((other, "out"), (value, "in"), ENDLESS_PRICE)
                 if other not in seen:
                     seen.add(other)
                     todo.append(other)
@@ -150,7 +152,7 @@ class _Saved:
         return op.graph is self._body and quick and not op.control_inputs
 
     def _price_to_compute(self, value):
-        return 0 if value.op.record.selects else _price(value, OPERATION)
+        return 0 if value.op.record.selects else _price(value, OPERATION_PRICE)
 
     def _price_to_save(self, value):
         """What a tape costs: nothing where there is one in any case, little if a place further."""
@@ -159,8 +161,10 @@ class _Saved:
         before = (v.parameter for v in self._loop.variables()[1:] if v.following is value)
         shifted = any(p in self._needed and may_shift(self._tapes, self._own[p]) for p in before)
         if fixed or value in self._unlike:
-            return 0 if fixed else NEVER
-        return _price(value, SHIFTED if shifted else max(TAPE, BYTE * value.dtype.itemsize))
+            return 0 if fixed else ENDLESS_PRICE
+        return _price(
+            value, SHIFTED_PRICE if shifted else max(TAPE_PRICE, BYTE_PRICE * value.dtype.itemsize)
+        )
 
     def _from_nothing(self, value):
         """A value in the adjoint iteration that no tape need bring, such as a counter."""
@@ -222,7 +226,7 @@ class _Saved:
 
 
 def _price(value, of_number):
-    return of_number * (ITEMS if value.spec.rank else 1)
+    return of_number * (ARRAY_PRICE if value.spec.rank else 1)
 
 
 class Network:

@@ -22,9 +22,8 @@ from nbta.ops.indexing import ADD_ITEM, SET_ITEM, SYMBOLIC
 from nbta.ops.products import MATMUL
 from nbta.ops.reductions import MEAN, SUM
 from nbta.ops.shaping import BROADCAST_TO, CAST, IDENTITY, RESHAPE, SUM_TO
+from nbta.tuning import UNTILED_ITEMS
 
-#: What is not computed along the axis may have so many items in a trip, which each tile computes.
-FEW = 64
 FLOATS = frozenset(map(np.dtype, (np.float32, np.float64, np.complex64, np.complex128)))
 _ADDING = {add.record, subtract.record, ADD_N}
 _LINEAR = {NEGATIVE, IDENTITY, CAST, RESHAPE, BROADCAST_TO, SUM_TO}
@@ -167,7 +166,7 @@ class Kinds:
         if op.record is CONSTANT or tensor.spec.rank == 0 or op.record.selects:
             return True
         known = shape is not None and all(type(extent) is int for extent in shape)
-        return known and int(np.prod(shape, dtype=object)) <= FEW
+        return known and int(np.prod(shape, dtype=object)) <= UNTILED_ITEMS
 
     # Sums.
 

@@ -27,7 +27,7 @@ from llvmlite import ir
 from numba import types
 
 from nbta.compiler import short_loops
-from nbta.compiler.rolling import FEW, FEWEST, Runs
+from nbta.compiler.rolling import Runs
 from nbta.runtime import intrinsics
 from nbta.runtime.intrinsics import FAILED, INT64, Pointer
 from nbta.runtime.numba_private import (
@@ -43,6 +43,16 @@ from nbta.runtime.numba_private import (
     new_library,
     number_typing,
     signature,
+)
+from nbta.tuning import (
+    BLOCKS_LOOKED_BACK,
+    EXIT_WAYS,
+    LARGE_FUNCTION,
+    RUN_FUNCTIONS,
+    RUN_PIECES,
+    SHORT_LOOPS,
+    SMALL_RUN_PIECES,
+    WIDEST_VECTOR,
 )
 
 _ARGUMENTS, _RESULT = (types.int64,), types.int64
@@ -166,7 +176,7 @@ class _Convention(callconv.CPUCallConv):
 def _exit(builder, return_value):
     """The status that a function gives, in the block that it is left by from here."""
     found = builder.function.__dict__["nbta_ways"]
-    if not found or len(found[-1].incomings) >= _SHARED:
+    if not found or len(found[-1].incomings) >= EXIT_WAYS:
         leaving = ir.IRBuilder(builder.function.append_basic_block("exit"))
         found.append(leaving.phi(INT64))
         if _is_part(builder):
@@ -180,7 +190,7 @@ def _only_leaves(builder):
     """The block that comes to an empty one under a condition, made just before that; or None."""
     block, blocks = builder.block, builder.function.blocks
     if not block.instructions:
-        for before in blocks[-1 : -1 - _NEAR : -1]:
+        for before in blocks[-1 : -1 - BLOCKS_LOOKED_BACK : -1]:
             last = before.terminator
             if last is not None and block in last.operands:
                 one = last.operands[1:2] == [block] and last.opname == "br"
@@ -196,16 +206,8 @@ def _is_part(builder):
     return builder.function.ftype.return_type == INT64
 
 
-#: How many ways lead to one block by which a function is left: with all of them LLVM takes long.
-_SHARED = 32
-#: Among how many blocks, from the last one, that in front of an empty one is looked for.
-_NEAR = 8
 #: What a part of a function gives where the function goes on behind it; statuses are not negative.
 _ON = INT64(-1)
-#: Statements from which on a function is made in parts: LLVM takes more than twice the time for
-#: twice the blocks of a function, and in large graphs many loops are the same but for their names.
-#: Below, parts would only keep LLVM from looking at neighbours together.
-LARGE = 600
 #: Functions that give pointers of their own: their scopes are those of the whole function.
 _POINTERS = frozenset(("pointer", "room", "array_in"))
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
@@ -252,10 +254,10 @@ class _Unit:
         known = ChainMap(self.names, _BUILTINS)
         texts = list(map(self.text, self.statements))
         if self.is_large:
-            found = Runs(texts, known, self.single, FEWEST)
+            found = Runs(texts, known, self.single, RUN_PIECES)
         else:
             loops = {k for k, node in enumerate(self.statements) if node in self.repeated}
-            found = Runs(texts, known, self.single, FEW, loops)
+            found = Runs(texts, known, self.single, SMALL_RUN_PIECES, loops)
         return found if found.runs else None
 
     def _repeated(self):
@@ -334,7 +336,7 @@ def _is_light(node):
 
 
 def _is_large(node):
-    return node.end_lineno - node.lineno > LARGE
+    return node.end_lineno - node.lineno > LARGE_FUNCTION
 
 
 class _Names:
@@ -931,7 +933,7 @@ class _Pieces:
             numbers = (self._number(int(tokens[k]), name, scopes) for k, name in self._scopes)
             key = tuple(kinds), tuple(numbers)
             if key not in made:
-                if len(made) == _MOST_KINDS:
+                if len(made) == RUN_FUNCTIONS:
                     raise _NotRolledError("a run of too many kinds")
                 made[key] = len(made), _Piece(outer, run, tokens, *key, len(scopes))
             number, piece = made[key]
@@ -1056,8 +1058,6 @@ class _Piece:
         return builder.inttoptr(builder.add(self._frame, self._entry(place)), found.as_pointer())
 
 
-#: Functions that a run becomes at most.
-_MOST_KINDS = 4
 #: LLVM's types that a place in the frame has room for.
 _WORDS = ir.IntType, ir.DoubleType, ir.FloatType, ir.PointerType
 
@@ -1079,16 +1079,12 @@ def _table(module, rows):
     return table
 
 
-#: Loops of fixed length, from this many trips to before that many, that are left as they are until
-#: LLVM has looked for vector instructions.
-SHORT = range(8, 65)
-_WIDEST = 8
-
-
 def _short_length(node):
     """The trips of a loop of a short known length that goes along items; 0 of any other."""
     count = node.iter.args[0]
-    known = len(node.iter.args) == 1 and isinstance(count, ast.Constant) and count.value in SHORT
+    known = (
+        len(node.iter.args) == 1 and isinstance(count, ast.Constant) and count.value in SHORT_LOOPS
+    )
     plain = all(isinstance(statement, ast.Assign) for statement in node.body)
     return count.value if known and plain else 0
 
@@ -1121,7 +1117,7 @@ def _in_vectors(count):
     vector takes longer than narrower vectors do (a loop of 10 trips in fours twice as long as in
     twos), so that these are as wide as goes into the length.
     """
-    width = math.gcd(count, _WIDEST) if count else 1
+    width = math.gcd(count, WIDEST_VECTOR) if count else 1
     return [("llvm.loop.vectorize.width", ir.Constant(ir.IntType(32), width))][: width > 1]
 
 

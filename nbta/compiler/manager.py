@@ -30,9 +30,7 @@ from nbta.graph.copying import copied
 from nbta.graph.graph import Analysis, Graph
 from nbta.graph.printer import annotated
 from nbta.graph.verifier import BrokenGraphError, verify_change
-
-#: Characters of an analysis that a message shows.
-MOST = 400
+from nbta.tuning import SHOWN_CHARACTERS
 
 
 class Fact(enum.Enum):
@@ -324,7 +322,7 @@ def _state(program):
 
 def _short(value):
     text = repr(value)
-    return text if len(text) <= MOST else f"{text[:MOST]} ..."
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]} ..."
 
 
 def _compare(held, program, when):

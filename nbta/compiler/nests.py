@@ -57,6 +57,7 @@ from nbta.ops.residuals import (
     shadow,
 )
 from nbta.ops.shaping import INT64, cast
+from nbta.tuning import PACKED_ROW
 
 _OF_FLOWS = TAPES[FLOW]
 
@@ -944,10 +945,6 @@ def _is_of_trip(tapes, lookup):
     return array is not None and trip.record is TRIP and lies_in(array[0].graph, trip.graph)
 
 
-#: Of so many numbers are the largest rows of packed tapes.
-LARGEST_ROW = 16
-
-
 def packing(spec) -> dict:
     """Attributes of a tape whose elements lie one behind the other; none where they may not.
 
@@ -957,7 +954,7 @@ def packing(spec) -> dict:
         return {}
     if spec.rank == 0:
         return {"packed": True}
-    short = 0 < math.prod(spec.shape) <= LARGEST_ROW and spec.dtype.char in NUMBERS
+    short = 0 < math.prod(spec.shape) <= PACKED_ROW and spec.dtype.char in NUMBERS
     return {"packed": True, "packed_row": spec.shape} if short else {}
 
 

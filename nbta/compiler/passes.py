@@ -16,9 +16,7 @@ from nbta.graph.views import Branch, Loop, is_branch, is_loop, place_of
 from nbta.ops.aliases import ArrayUses
 from nbta.ops.arrays import CLOSE, WRITES
 from nbta.ops.dispatch import CONSTANT, PARAMETER, constant_in, operation_key
-
-#: Constants of more elements are computed again in each run rather than kept.
-LARGEST = 10_000
+from nbta.tuning import CONSTANT_ITEMS
 
 
 @contract()
@@ -225,7 +223,7 @@ def _waits(*operations):
 
 def _is_small(op):
     known = [shapes.is_known(tensor.spec.shape) for tensor in op.outputs]
-    return all(known) and sum(np.prod(t.spec.shape) for t in op.outputs) <= LARGEST
+    return all(known) and sum(np.prod(t.spec.shape) for t in op.outputs) <= CONSTANT_ITEMS
 
 
 def _constant(graph, value):

@@ -17,9 +17,7 @@ from nbta.ops.aliases import ArrayUses
 from nbta.ops.arrays import CREATE, GATHER, READ, WRITE
 from nbta.ops.dispatch import PARAMETER
 from nbta.ops.indexing import GETITEM
-
-#: Lines that a note names at most.
-LINES = 3
+from nbta.tuning import RESIDUAL_LINES
 
 
 def residual_notes(program) -> list[str]:
@@ -92,8 +90,8 @@ def _places(reads):
             if any(tensor is read.outputs[0] for tensor in op.inputs):
                 found.update(dict.fromkeys(filter(None, [_line(op)])))
     lines = list(found)
-    more = f" and {len(lines) - LINES} more lines" if len(lines) > LINES else ""
-    return f"the gradient of {', '.join(lines[:LINES])}{more}" if lines else ""
+    more = f" and {len(lines) - RESIDUAL_LINES} more lines" if len(lines) > RESIDUAL_LINES else ""
+    return f"the gradient of {', '.join(lines[:RESIDUAL_LINES])}{more}" if lines else ""
 
 
 def _why(value, loop):

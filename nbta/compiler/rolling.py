@@ -17,10 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: Pieces that a run has at least, in small functions too, and statements of a piece at most.
-FEWEST, FEW, LONGEST = 8, 4, 48
-#: Values in the frame at most: it lies on the stack.
-ROOM = 1 << 14
+from nbta.tuning import FRAME_VALUES, PIECE_STATEMENTS, RUN_PIECES
+
 _TOKEN = re.compile(r"(?<![\w.])([A-Za-z_]\w*|\d+(?![\w.]))")
 _COMMENT = re.compile(r"^ *#.*\n?", re.MULTILINE)
 _WORDS = frozenset((*keyword.kwlist, "range"))
@@ -118,7 +116,7 @@ class Runs:
         Statements of which each piece has one.
     """
 
-    def __init__(self, texts, names, single, fewest=FEWEST, wanted=None):
+    def __init__(self, texts, names, single, fewest=RUN_PIECES, wanted=None):
         self._names, self._single, self._fewest, self._wanted = names, single, fewest, wanted
         statements = list(map(self._statement, texts))
         shapes = Counter(statement.kind for statement in statements)
@@ -138,7 +136,7 @@ class Runs:
                  for piece in run.tokens for k in (*run.varying, *run.kept)]  # fmt: skip
         #: Place in the frame by name.
         self.frame = {name: k for k, name in enumerate(dict.fromkeys(moved))}
-        if len(self.frame) > ROOM:
+        if len(self.frame) > FRAME_VALUES:
             self.runs, self.frame = {}, {}
 
     def _statement(self, text):
@@ -156,7 +154,7 @@ class Runs:
         numbers: dict = {}
         kinds = np.array([numbers.setdefault(s.kind, len(numbers)) for s in self._statements])
         found = []
-        for length in range(1, min(LONGEST, len(kinds) // self._fewest) + 1):
+        for length in range(1, min(PIECE_STATEMENTS, len(kinds) // self._fewest) + 1):
             same = np.concatenate(([False], kinds[:-length] == kinds[length:], [False]))
             edges = np.flatnonzero(same[1:] != same[:-1]).reshape(-1, 2)
             found += [(start, length, (end - start) // length + 1) for start, end in edges.tolist()]

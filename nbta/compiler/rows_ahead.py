@@ -6,16 +6,13 @@ gradient's time went by in waiting for them. The loop that reads them first asks
 next trip; later ones, such as the loop back, find them in the cache.
 """
 
-from nbta.codegen.prefetching import STRETCH
 from nbta.codegen.values import Block, product, times, total
 from nbta.codegen.windows import strides_of
 from nbta.graph.graph import Tensor
 from nbta.graph.views import is_loop, origin
 from nbta.ops.indexing import GETITEM, SLICE, index_of
 from nbta.shapes import TripDim
-
-#: Bytes from which on a matrix is not in the caches for sure: with less, to ask takes longer.
-LARGE = 8 * 2**20
+from nbta.tuning import PREFETCH_STRETCH, PREFETCHED_MATRIX
 
 
 def look_ahead(code, op) -> None:
@@ -61,6 +58,6 @@ def _ask(code, part, extents, step):
     else:
         there = code.variable(f"{total(part.offset, distance)}", "o")
         there = code.variable(f"{there} - {size} + {length} if {there} >= {size} else {there}", "o")
-    large = f"{size} > {LARGE // part.dtype.itemsize} and {length} < {extents[-1]}"
-    count = code.derived(f"{STRETCH} if {large} else 0")
+    large = f"{size} > {PREFETCHED_MATRIX // part.dtype.itemsize} and {length} < {extents[-1]}"
+    count = code.derived(f"{PREFETCH_STRETCH} if {large} else 0")
     code.ahead[part.base, part.offset] = there, count

@@ -46,6 +46,7 @@ from nbta.ops.residuals import RESTORE, saved_values
 from nbta.ops.shaping import IDENTITY, RESHAPE
 from nbta.ops.trip_counts import constant_of
 from nbta.shapes import Dim
+from nbta.tuning import NAMED_ITEMS, REMEMBERED_LENGTHS, UNLIKE_LENGTH
 
 
 def merge_into(attrs, key, pattern):
@@ -77,10 +78,6 @@ def tells_shape(op):
     key = "element_shape_except0" if op.record is CONCAT else "element_shape"
     asks = op.record in (GATHER, READ, CONCAT) and op.attrs.get(key) is not None
     return asks or op.record is LOOKUP_WITH_SHAPE
-
-
-#: How many sets of lengths are remembered with what they gave.
-REMEMBERED = 1000
 
 
 class Sum(NamedTuple):
@@ -280,7 +277,7 @@ class Assumed:
         key = tuple([lengths[extent] for extent in self._inputs])
         verdict = self._verdicts.get(key)
         if verdict is None:
-            if len(self._verdicts) >= REMEMBERED:
+            if len(self._verdicts) >= REMEMBERED_LENGTHS:
                 self._verdicts.clear()
             verdict = self._verdicts[key] = self._check(dict(zip(self._inputs, key, strict=True)))
         return verdict
@@ -315,10 +312,6 @@ def in_order(rules, inputs) -> list | None:
         result += ready
         have |= set(_dims(tuple(places for _, places in ready)))
     return result
-
-
-#: A length that no other one is equal to by chance.
-UNLIKE = 2**40 + 15
 
 
 @contract(establishes=[Fact.RANKS], needed=True)
@@ -397,10 +390,6 @@ def _extent(extent, known):
     return Dim() if known is None else known
 
 
-#: So many items of an axis at most are thought to be named one by one.
-NAMED = 16
-
-
 def _named_lengths(program) -> dict:
     """How many items of inputs are asked for by numbers, by input and axis.
 
@@ -418,7 +407,7 @@ def _named_lengths(program) -> dict:
                     break
                 named[axis] = max(named.get(axis, 0), end)
     return {
-        tensor: {axis: n for axis, n in ends.items() if 0 < n <= NAMED}
+        tensor: {axis: n for axis, n in ends.items() if 0 < n <= NAMED_ITEMS}
         for tensor, ends in found.items()
     }
 
@@ -698,7 +687,7 @@ class _Shapes:
         length = known[one]
         equal = {extent: known[extent] for extent in have if extent in known}
         alike = [n for n, m in equal.items() if m == length and n is not one and n is not other]
-        ways = [{one: UNLIKE, **dict.fromkeys(alike, n)} for n in (length, UNLIKE)]
+        ways = [{one: UNLIKE_LENGTH, **dict.fromkeys(alike, n)} for n in (length, UNLIKE_LENGTH)]
         return _infers(op, specs, equal) and not any(_infers(op, specs, equal | w) for w in ways)
 
 

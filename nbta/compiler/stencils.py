@@ -22,15 +22,7 @@ from nbta.compiler.touched import touched, users_in
 from nbta.graph.operation import FLOW, Operation, Tensor
 from nbta.graph.views import Loop, Variable, is_body_of_branch
 from nbta.ops.indexing import ADD_ITEM, SYMBOLIC
-
-#: How far apart items may be that one trip adds to.
-WIDEST = 32
-#: Trips of a stretch, whose rows stay in the innermost cache.
-STRETCH = 512
-#: Loops of fewer trips add to items at once.
-FEW = 8
-#: Of loops with more trips indices are checked one by one, as their last one may wrap around.
-COUNTED = 2**40
+from nbta.tuning import COUNTED_ITERATIONS, STENCIL_ITERATIONS, STENCIL_STRETCH, STENCIL_WIDTH
 
 
 class Addition(NamedTuple):
@@ -125,7 +117,7 @@ def _stencil(variable, additions, counts) -> Stencil | None:
             return None
         line.append(Addition(op, place.constant, number))
     spread = [max(each) - min(each) for each in ([a.place for a in line] for *_, line in lines)]
-    if len(steps) > 1 or not 0 < max(spread) <= WIDEST:
+    if len(steps) > 1 or not 0 < max(spread) <= STENCIL_WIDTH:
         return None
     return Stencil(variable, steps.pop(), [line for *_, line in lines])
 
@@ -227,7 +219,9 @@ class Rows:
                 self._shared.add(row)
                 self._beside.add(op)
             if row is None:
-                row = self._code.new(op.inputs[1].dtype, (str(STRETCH + 2 * self._room),), "q")
+                row = self._code.new(
+                    op.inputs[1].dtype, (str(STENCIL_STRETCH + 2 * self._room),), "q"
+                )
                 self._steps[row] = step
             self._rows[op] = row
             if is_body_of_branch(op.graph) and row not in self._chosen:
@@ -281,12 +275,14 @@ class Rows:
         """The lines of a trip, in stretches."""
         code, start, count = self._code, self._start, self._count
         lines = [
-            f"for {start} in range(0, {trips}, {STRETCH}):",
-            f"watch(w, {watch_word}, {start} + {STRETCH - 1})",
-            f"{count} = min({STRETCH}, {trips} - {start})",
+            f"for {start} in range(0, {trips}, {STENCIL_STRETCH}):",
+            f"watch(w, {watch_word}, {start} + {STENCIL_STRETCH - 1})",
+            f"{count} = min({STENCIL_STRETCH}, {trips} - {start})",
         ]
         with code.loop(*lines, versions=(self.guard,)):
-            code.heads[-1].add(f"{self.guard} = {trips} < {FEW} or {trips} > {COUNTED}")
+            code.heads[-1].add(
+                f"{self.guard} = {trips} < {STENCIL_ITERATIONS} or {trips} > {COUNTED_ITERATIONS}"
+            )
             header = f"for {self._trip} in range({start}, {start} + {count}):"
             with code.nest(header), self._choosing():
                 yield

@@ -8,11 +8,7 @@ from nbta.graph.views import Loop, is_loop
 from nbta.ops.arrays import READ, WRITE
 from nbta.ops.dispatch import CONSTANT, PARAMETER
 from nbta.ops.indexing import GETITEM, index_of
-
-#: Of so many axes may the number of trips be a sum.
-AXES = 4
-#: So many more trips may it be.
-MORE = 1024
+from nbta.tuning import SWEEP_AXES, SWEEP_EXTRA
 
 
 def is_sweep(loop: Loop, counts: Counts) -> bool:
@@ -52,7 +48,7 @@ def _is_touched_once(variable, operations, counts):
 
 def _is_along_axes(form, counts) -> bool:
     """Whether an integer is a sum of a few lengths at most."""
-    if abs(form.constant) > MORE or sum(map(abs, form.terms.values())) > AXES:
+    if abs(form.constant) > SWEEP_EXTRA or sum(map(abs, form.terms.values())) > SWEEP_AXES:
         return False
     return all(_is_along_axis(atom, counts) for atom in form.terms)
 

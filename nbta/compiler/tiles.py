@@ -37,15 +37,8 @@ from nbta.ops.reductions import MEAN, SUM
 from nbta.ops.shaping import CAST, SHAPE, cast
 from nbta.ops.trip_counts import limit_before
 from nbta.shapes import Dim, TripDim
+from nbta.tuning import ASSUMED_ITERATIONS, TILE_ALIGNMENT, TILE_BYTES, TILE_ITEMS
 
-#: Items that a tile has at least: fewer do not pay for the lines around a trip's loops over them.
-LEAST = 512
-#: Bytes that a tile's rows and tapes are to take, of a second-level cache.
-CACHE = 256 * 1024
-#: Tiles begin at multiples of so many items, as lines of the cache do.
-LINE = 8
-#: How many trips a loop is thought to make where only the run tells.
-TRIPS = 64
 #: In what sums go on from tile to tile.
 _WIDE = {
     np.dtype(np.float32): np.dtype(np.float64),
@@ -94,7 +87,7 @@ def _long_axes(operations):
     """The lengths of vectors that operations compute item by item."""
     made = (op.outputs[0].spec.shape for op in operations if op.record.elementwise)
     extents = dict.fromkeys(shape[0] for shape in made if shape is not None and len(shape) == 1)
-    return [e for e in extents if isinstance(e, Dim) or (e or 0) >= 2 * LEAST]
+    return [e for e in extents if isinstance(e, Dim) or (e or 0) >= 2 * TILE_ITEMS]
 
 
 class _Regions:
@@ -325,14 +318,14 @@ class _Region:
         total = as_tensor(np.int64(rows), self._graph)
         for trips in tapes:
             total = add(total, trips)
-        most = np.int64(CACHE // 8)
-        return maximum(floor_divide(most, maximum(total, ONE)), np.int64(LEAST))
+        most = np.int64(TILE_BYTES // 8)
+        return maximum(floor_divide(most, maximum(total, ONE)), np.int64(TILE_ITEMS))
 
     def _trips(self, op):
         limit = limit_before(Loop(op))
         ends = () if limit is None else (limit.low, limit.high)
         if not ends or any(self._is_late(end) for end in ends):
-            return as_tensor(np.int64(TRIPS), self._graph)
+            return as_tensor(np.int64(ASSUMED_ITERATIONS), self._graph)
         low, high = (_constant_or(end, self._graph) for end in ends)
         return maximum(add(high - low, np.int64(limit.more)), np.int64(0))
 
@@ -349,8 +342,10 @@ class _Region:
         graph = k.graph
         after = add(k, ONE)
         share = floor_divide(multiply(after, graph.resolve(self._n)), graph.resolve(self._count))
-        if LEAST >= LINE * LINE:
-            share = multiply(floor_divide(share, np.int64(LINE)), np.int64(LINE))
+        if TILE_ITEMS >= TILE_ALIGNMENT * TILE_ALIGNMENT:
+            share = multiply(
+                floor_divide(share, np.int64(TILE_ALIGNMENT)), np.int64(TILE_ALIGNMENT)
+            )
         stop = where(less(after, self._count), share, graph.resolve(self._n))
         operations = self._copied(graph)
         tiled = _Tile(graph, self._extent, (start, stop))

@@ -24,10 +24,16 @@ from nbta.runtime import intrinsics as status
 from nbta.runtime import parallel as rt
 from nbta.runtime.intrinsics import WATCH
 from nbta.runtime.parallel import ADDED
-
-#: Into how many parts items are cut, at most; and how many bytes the sums of all parts may have
-#: before there are fewer, down to some.
-MOST, FEWEST, LARGEST = 64, 16, 1 << 28
+from nbta.tuning import (
+    BATCH_ITEM_KINDS,
+    BATCH_KINDS,
+    BATCH_PARTS,
+    BATCH_PARTS_LEAST,
+    BATCH_SUMS,
+    BATCH_TABLES,
+    SAVED_SUMS,
+    THREAD_SHARE,
+)
 
 
 class Results:
@@ -52,7 +58,9 @@ class Results:
 
     def __init__(self, count, sums):
         nbytes = sum(math.prod(shape) * dtype.itemsize for shape, dtype in filter(None, sums))
-        self.parts = min(count, max(FEWEST, min(MOST, LARGEST // max(nbytes, 1))))
+        self.parts = min(
+            count, max(BATCH_PARTS_LEAST, min(BATCH_PARTS, BATCH_SUMS // max(nbytes, 1)))
+        )
         self.starts = [count * part // self.parts for part in range(self.parts + 1)]
         self.sinks = [Column(count) if s is None else Total(self.parts, *s) for s in sums]
         self.nbytes = nbytes * self.parts
@@ -329,10 +337,6 @@ def _addresses(arrays):
     return [[0, 0] if a is None else [id(a), a.ctypes.data] for a in arrays]
 
 
-#: Bytes of sums that are kept for the next batch.
-KEPT = 1 << 24
-
-
 class Items:
     """Inputs of many runs of programs: those that all items share, and those of each.
 
@@ -417,7 +421,7 @@ class Memory:
 
     def put_back(self, table) -> None:
         """Let a table be used again."""
-        if table.results.nbytes <= KEPT and len(self.tables) < TABLES:
+        if table.results.nbytes <= SAVED_SUMS and len(self.tables) < BATCH_TABLES:
             self.tables.append(table)
 
 
@@ -429,13 +433,9 @@ class Memories:
 
     def of(self, kind) -> Memory:
         """What is kept for a kind."""
-        if kind not in self._by_kind and len(self._by_kind) >= KINDS:
+        if kind not in self._by_kind and len(self._by_kind) >= BATCH_KINDS:
             self._by_kind.clear()
         return self._by_kind.setdefault(kind, Memory())
-
-
-#: Kinds of what is shared, kinds of items, and tables, of which there is memory.
-KINDS, REMEMBERED, TABLES = 16, 4096, 2
 
 
 def run_batch(
@@ -510,7 +510,7 @@ def _functions(items, runner_of, sums, compiled, memory):
     if compiled is False or any(s is not None and is_half(s[1]) for s in sums):
         return None
     kinds, known = items.kinds(), memory.functions
-    if len(known) > REMEMBERED:
+    if len(known) > BATCH_ITEM_KINDS:
         known.clear()
     found = [known.get(kind) for kind in kinds]
     for item, kind in enumerate(kinds if None in found else ()):
@@ -547,16 +547,9 @@ def _on_threads(items, alone, functions, sums, threads, memory):
     return table
 
 
-#: CPU seconds of work for which a thread is asked to take part. To wake one costs the caller 35 us,
-#: and the thread begins 20 us later. With two busy processes on two processors, the time of 200
-#: batches on two threads to that on one, with any work shared: 1.12 for 0.3 ms of work, 1.04 for
-#: 0.4 ms, 0.97 for 1.2 ms, 0.75 for 14 ms.
-SHARE = 1e-3
-
-
 def worth_of(seconds) -> int:
     """How many threads work is worth that takes so long on one."""
-    return max(1, int(seconds / SHARE))
+    return max(1, int(seconds / THREAD_SHARE))
 
 
 def _most(threads, items):

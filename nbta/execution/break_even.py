@@ -22,37 +22,23 @@ import threading
 import time
 
 from nbta.runtime.numba_private import event
-
-#: The machine that the figures were measured on took so long for `_piece`; another one's figures
-#: are in proportion.
-PIECE = 1.45e-3
-#: CPU seconds to look for a graph on disk: for any, and for each of its operations.
-LOOKING = 5e-4, 2e-5
-#: To come from a graph to source, the same; and for each pair of operations, as some passes look at
-#: all operations for some: 0.25 s for 774 of them, 4 s for 6,100.
-PASSES = 2.5e-3, 3.4e-4, 2.9e-8
-#: What the first function of a process takes more: to digest nbta's sources when a graph is looked
-#: for, and to know Numba's types when one is built.
-FIRST_LOOK, FIRST_BUILD = 0.015, 0.17
-#: To load machine code that is on disk.
-LOADING = 5e-3
-#: To build machine code, for: any source, a line, a line unlike all others outside of loops (those
-#: that are like another one become a loop over pieces, see `nbta.compiler.rolling`), a loop in
-#: these, of which LLVM makes vector instructions, a branch, and a function of the gamma family,
-#: whose two ways are put there. Exponentials and their kin take no more than other arithmetic.
-BUILD, LINE, UNLIKE, LOOP, BRANCH, GAMMA = 2.7e-2, 9.2e-5, 3.3e-4, 1.35e-2, 3.2e-3, 2.7e-2
-#: CPU seconds of an operation one by one, at least: 19 of 20 programs take more.
-OPERATION = 1e-6
-#: To come to source takes a third of the whole, and is estimated less well than what follows. It
-#: waits until this many times its estimate is spent: between what it takes and the whole any moment
-#: will do.
-CERTAINTY = 1.8
-#: How much of a difference between an estimate and what was measured belongs to the machine; the
-#: rest belongs to the program.
-LEARNING = 0.2
-#: A run as short as this is seldom interrupted, and is timed by the clock on the wall, which takes
-#: 50 ns; the processor's takes 0.3 us, and 7 us where system calls are watched.
-SHORT = 1e-3
+from nbta.tuning import (
+    BRANCH_SECONDS,
+    BUILD_SECONDS,
+    CALIBRATION_SECONDS,
+    FIRST_BUILD_SECONDS,
+    FIRST_LOOK_SECONDS,
+    GAMMA_SECONDS,
+    LEARNING_RATE,
+    LINE_SECONDS,
+    LOAD_SECONDS,
+    LOOK_SECONDS,
+    LOOP_SECONDS,
+    OPERATION_SECONDS,
+    PASS_SECONDS,
+    SOURCE_WAIT,
+    UNLIKE_LINE_SECONDS,
+)
 
 processor = time.thread_time
 
@@ -103,12 +89,12 @@ def build_seconds(source: str) -> float:
             statements.append(line)
     unlike = "\n".join(dict.fromkeys(statements))
     return (
-        BUILD
-        + LINE * len(lines)
-        + UNLIKE * unlike.count("\n")
-        + LOOP * unlike.count("for ")
-        + BRANCH * len(_BRANCHES.findall(unlike))
-        + GAMMA * unlike.count("positive_")
+        BUILD_SECONDS
+        + LINE_SECONDS * len(lines)
+        + UNLIKE_LINE_SECONDS * unlike.count("\n")
+        + LOOP_SECONDS * unlike.count("for ")
+        + BRANCH_SECONDS * len(_BRANCHES.findall(unlike))
+        + GAMMA_SECONDS * unlike.count("positive_")
     )
 
 
@@ -128,31 +114,36 @@ class Estimates:
     def speed(self) -> float:
         """How many times as long as the machine of the figures this one takes."""
         if self._speed is None:
-            self._speed = min(map(_piece, range(5))) / PIECE or 1.0  # a clock may be coarse
+            measured = min(map(_piece, range(5)))
+            self._speed = measured / CALIBRATION_SECONDS or 1.0  # a clock may be coarse
         return self._speed
 
     def looking(self, operations: int) -> float:
         """To look for a graph on disk, and to load it if it is there."""
-        always, each = LOOKING
-        return self.speed * (FIRST_LOOK * self.is_cold + LOADING + always + each * operations)
+        always, each = LOOK_SECONDS
+        return self.speed * (
+            FIRST_LOOK_SECONDS * self.is_cold + LOAD_SECONDS + always + each * operations
+        )
 
     def passes(self, operations: int) -> float:
         """To make source of a graph, and to be sure that it was worth it."""
-        always, each, pair = PASSES
-        return CERTAINTY * self.speed * (always + operations * (each + pair * operations))
+        always, each, pair = PASS_SECONDS
+        return SOURCE_WAIT * self.speed * (always + operations * (each + pair * operations))
 
     def building(self, seconds: float, is_kept: bool) -> float:
         """To make machine code of source of which `build_seconds` says so, or to load it."""
-        return self.speed * (LOADING if is_kept else FIRST_BUILD * self.is_cold + seconds)
+        return self.speed * (
+            LOAD_SECONDS if is_kept else FIRST_BUILD_SECONDS * self.is_cold + seconds
+        )
 
     def one_by_one(self, operations: int) -> float:
         """To run operations, at least."""
-        return self.speed * OPERATION * operations
+        return self.speed * OPERATION_SECONDS * operations
 
     def learn_building(self, estimate: float, seconds: float) -> None:
         """Correct the speed by what it has taken to make machine code."""
-        if not self.is_cold and estimate > LOADING * self.speed and seconds > 0:
-            self._speed = self.speed * min(max(seconds / estimate, 0.5), 2.0) ** LEARNING
+        if not self.is_cold and estimate > LOAD_SECONDS * self.speed and seconds > 0:
+            self._speed = self.speed * min(max(seconds / estimate, 0.5), 2.0) ** LEARNING_RATE
         self.is_cold = False
 
 

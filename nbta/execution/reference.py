@@ -28,6 +28,7 @@ from nbta.ops.bodies import note
 from nbta.ops.dispatch import CONSTANT
 from nbta.shapes import Dim
 from nbta.tensor_array import TensorArray
+from nbta.tuning import CLOCK_LOOK
 
 #: How an operation is called: with its values; to change the first of them, which nobody needs any
 #: more; with the step in front of them; with the step and a list of them that it may use up.
@@ -322,10 +323,6 @@ def as_result(value):
 ROW = "row {} of map_fn"
 
 
-#: Operations one by one, 1 us each or more, between looks at the clock.
-LOOK = 64
-
-
 class TooLongError(Exception):
     """A run takes so long that it pays to compile the program."""
 
@@ -348,7 +345,7 @@ class Step:
 
     def __init__(self, deadline=None):
         self.operations, self._deadline = 0, deadline
-        self._look = math.inf if deadline is None else LOOK
+        self._look = math.inf if deadline is None else CLOCK_LOOK
         self._arrays: list[TensorArray] = []
         self._gradients: dict[tuple[int, str], int] = {}
         self._staying: set[tuple[int, str]] = set()
@@ -367,7 +364,7 @@ class Step:
         if self.operations > self._look:
             if self._deadline.is_over():
                 raise TooLongError
-            self._look = self.operations + LOOK
+            self._look = self.operations + CLOCK_LOOK
 
     @property
     def is_limited(self) -> bool:

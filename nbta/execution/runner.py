@@ -20,7 +20,6 @@ from nbta.compiler.pipeline import optimised
 from nbta.errors import PerformanceWarning, UnimplementedError, invalid
 from nbta.execution.batch import Items, Memories, run_batch
 from nbta.execution.break_even import (
-    SHORT,
     Deadline,
     build_seconds,
     clock,
@@ -38,11 +37,7 @@ from nbta.naming import Handle
 from nbta.ops.draws import generators_of
 from nbta.runtime.waiting import told
 from nbta.symbolic import SymbolicTensorArray
-
-#: Runs in which a compiled function may give up and the reference executor not, one by one.
-TRIALS = 3
-#: Combinations of shapes for which the function is known at once.
-REMEMBERED = 4096
+from nbta.tuning import GIVE_UP_RUNS, REMEMBERED_SHAPES, WALL_CLOCK_RUN
 
 
 class CompiledStep(Step):
@@ -177,7 +172,7 @@ class Runner:
             _check_asked(compiled, function)
             self._warn_of_refusal(function)
             return self._one_by_one(given, None, watcher)
-        if compiled is True or function.misses < TRIALS:
+        if compiled is True or function.misses < GIVE_UP_RUNS:
             try:
                 return self._of_compiled(function, given, watcher)
             except NotANumberError:
@@ -360,7 +355,7 @@ class Runner:
         return found
 
     def _remember(self, shapes, found):
-        if len(self._by_shapes) >= REMEMBERED:
+        if len(self._by_shapes) >= REMEMBERED_SHAPES:
             self._by_shapes.clear()
         self._by_shapes[shapes] = found
 
@@ -381,7 +376,7 @@ class Runner:
             entry = self._cache.read(shapes)
             if entry is not None:
                 return entry
-            if len(self._missing) >= REMEMBERED:
+            if len(self._missing) >= REMEMBERED_SHAPES:
                 self._missing.clear()
             self._missing.add(shapes)
         return None
@@ -417,7 +412,7 @@ class Runner:
 
     def _one_by_one(self, given, count=None, watcher=_PLAINLY):
         """A run; with a count of runs like it, it is stopped where it pays to compile for them."""
-        is_short = self._each is not None and self._each < SHORT
+        is_short = self._each is not None and self._each < WALL_CLOCK_RUN
         now, deadline = time.perf_counter if is_short else clock, None
         if count is not None and not self.has_foreign:
             price = functools.partial(self._price, self.shapes)
@@ -427,7 +422,7 @@ class Runner:
             values = watcher.plan(self._plan)(step, given)
         finally:
             seconds = now() - begin - (deadline.aside if deadline else 0.0)
-            self._spent += min(seconds, SHORT if is_short else math.inf)
+            self._spent += min(seconds, WALL_CLOCK_RUN if is_short else math.inf)
         self._each = seconds
         return values, step
 

@@ -37,9 +37,7 @@ from nbta.graph.views import Branch, Loop, is_branch
 from nbta.ops.arrays import GATHER, READ, SCATTER, WRITE
 from nbta.ops.loop import WHILE
 from nbta.runtime import settings
-
-#: Events that wait in memory, to be written together.
-WAITING = 2000
+from nbta.tuning import TRACE_EVENTS, TRACE_READINGS, TRACE_SLOTS, WAITING_EVENTS
 
 
 class TraceFile:
@@ -116,7 +114,7 @@ class TraceFile:
     @property
     def is_full(self) -> bool:
         """Whether it is time to `flush`."""
-        return len(self._waiting) >= WAITING
+        return len(self._waiting) >= WAITING_EVENTS
 
     def flush(self) -> None:
         """Write what waits."""
@@ -178,10 +176,6 @@ def _check_text(file, what):
         raise invalid("file", f"{what}: {file!r} cannot be written: {error}") from None
 
 
-#: Events of bodies in a file, above which a viewer gets slow; and readings of compiled code.
-LIMIT, READINGS = 200_000, 50_000
-#: Slots that an event lists.
-LISTED = 8
 _INDEXED = frozenset({READ, WRITE, GATHER, SCATTER})
 CLOCKED_ROW = 1  # no thread of Linux, macOS or Windows that runs Python has this number
 
@@ -203,7 +197,7 @@ class Tracer:
     """
 
     def __init__(self, file: TraceFile, limit=None):
-        self._file, self._left, self._left_out = file, LIMIT if limit is None else limit, 0
+        self._file, self._left, self._left_out = file, TRACE_EVENTS if limit is None else limit, 0
         self._thread = threading.get_native_id()
         self._inner, self._held = [0], None
         self.totals = defaultdict(lambda: [0, 0])
@@ -267,7 +261,8 @@ class Tracer:
         """Say what is missing."""
         if self._left_out:
             self._file.notes["left out"] = (
-                f"{self._left_out} events of bodies, after the first {LIMIT}; run fewer iterations"
+                f"{self._left_out} events of bodies, after the first {TRACE_EVENTS}; run fewer "
+                f"iterations"
             )
 
     def _enter(self):
@@ -354,7 +349,7 @@ class Tracer:
             return
         with self.span("once more, with clocks", "clocks") as args:
             try:
-                measured = Clocked(function).measure(given, entries=READINGS, compare=False)
+                measured = Clocked(function).measure(given, entries=TRACE_READINGS, compare=False)
             except (NotCompiledError, FailedError) as reason:
                 args["left out"] = str(reason)
                 return
@@ -521,6 +516,8 @@ def _array_facts(op, step, values, results):
         found["array"] = step.array(handles[0]).handle[1]
     if op.record in _INDEXED:
         slots = np.atleast_1d(values[1])
-        listed = slots[:LISTED].tolist()
-        found["slots"] = listed if len(slots) <= LISTED else [*listed, f"... {len(slots)} in all"]
+        listed = slots[:TRACE_SLOTS].tolist()
+        found["slots"] = (
+            listed if len(slots) <= TRACE_SLOTS else [*listed, f"... {len(slots)} in all"]
+        )
     return found

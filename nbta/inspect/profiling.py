@@ -16,7 +16,6 @@ from nbta.compiler.executable import FailedError
 from nbta.compiler.phases import listening
 from nbta.errors import invalid
 from nbta.execution.tracer import (
-    READINGS,
     TraceFile,
     Tracer,
     calls_users,
@@ -26,6 +25,7 @@ from nbta.execution.tracer import (
 )
 from nbta.graph.graph import at_once
 from nbta.inspect import lines as by_line
+from nbta.tuning import TRACE_READINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -351,7 +351,9 @@ class _Profiler:
             return self._nothing("users' functions are called, which clocks would call more often")
         with self._tracer.span("calls with clocks", "clocks"):
             try:
-                measured = Clocked(self._function).measure(self._given, self._repeats, READINGS)
+                measured = Clocked(self._function).measure(
+                    self._given, self._repeats, TRACE_READINGS
+                )
             except (NotCompiledError, FailedError) as reason:
                 return self._nothing(str(reason))
         show_inside(self._file, measured)

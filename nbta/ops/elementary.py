@@ -27,7 +27,7 @@ from nbta.ops.elementwise import (
 )
 from nbta.ops.filling import ones_like, zeros_like
 from nbta.ops.shaping import cast
-from nbta.runtime.vector_math import MOST_HALVES
+from nbta.tuning import MOST_HALVES
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike

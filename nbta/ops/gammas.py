@@ -16,7 +16,7 @@ from nbta.codegen.gammas import (
     over_arrays,
 )
 from nbta.codegen.positive_gammas import POLYGAMMAS, in_vectors
-from nbta.codegen.special import BERNOULLI, ZETA_FROM, OfSciPy, hurwitz_zeta, riemann_zeta
+from nbta.codegen.special import BERNOULLI, OfSciPy, hurwitz_zeta, riemann_zeta
 from nbta.errors import invalid
 from nbta.ops.arithmetic import (
     divide,
@@ -55,6 +55,7 @@ from nbta.ops.filling import ones_like, zeros_like
 from nbta.ops.information import xlog1py, xlogy
 from nbta.ops.rounding import copysign, rint
 from nbta.ops.shaping import cast
+from nbta.tuning import ZETA_FROM
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike

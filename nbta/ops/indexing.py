@@ -14,7 +14,6 @@ from nbta.codegen import windows
 from nbta.codegen.fusion import put_at_once, spread
 from nbta.codegen.values import Block, Scalar, Vector, cast_text, times
 from nbta.codegen.windows import (
-    FARTHEST,
     Window,
     clipped,
     held,
@@ -55,6 +54,7 @@ from nbta.ops.gathering import (
     take,
 )
 from nbta.ops.shaping import INT64, cast, reshape, shape_of, unbroadcast, wanted
+from nbta.tuning import SLICE_BOUND
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -513,7 +513,7 @@ def _slice(code, start, stop, step, extent):
     """A slice of an axis; bounds are numbers, variables or None."""
     start, stop, step = map(clipped, (start, stop, 1 if step is None else step))
     if isinstance(step, str):
-        code.fail_if(f"{step} == 0 or {step} < {-FARTHEST}")
+        code.fail_if(f"{step} == 0 or {step} < {-SLICE_BOUND}")
     if extent.isdigit() and not any(isinstance(n, str) for n in (start, stop, step)):
         found = range(int(extent))[start:stop:step]
         whole = len(found) == int(extent) and step > 0

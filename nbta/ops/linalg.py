@@ -24,7 +24,7 @@ from nbta.ops.joining import expand_dims, squeeze
 from nbta.ops.products import einsum, matmul, outer
 from nbta.ops.shaping import unbroadcast
 from nbta.ops.transposing import swapaxes, transpose
-from nbta.runtime.factors import BLOCK, FEW
+from nbta.tuning import FACTOR_BLOCK, FACTOR_COLUMNS
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -313,7 +313,7 @@ def _evaluate_cholesky_gradient(factor, slope):
     """In the blocks of compiled code, so that NaN and infinities go as far; see there."""
     dtype, factor, slope = slope.dtype, widened(factor), widened(slope)
     found, n = np.zeros_like(factor), factor.shape[-1]
-    size = 1 if n <= FEW else BLOCK
+    size = 1 if n <= FACTOR_COLUMNS else FACTOR_BLOCK
     for first in range(0, n, size)[::-1]:
         here, below = slice(first, first + size), slice(first + size, None)
         corner, columns = factor[..., here, here], factor[..., below, here]
@@ -332,7 +332,7 @@ def _evaluate_cholesky_tangent(factor, change):
     """In the blocks of compiled code likewise."""
     dtype, factor, change = change.dtype, np.tril(widened(factor)), widened(change)
     found, n = np.tril(change / 2 + _turned(change) / 2), factor.shape[-1]
-    size = 1 if n <= FEW else BLOCK
+    size = 1 if n <= FACTOR_COLUMNS else FACTOR_BLOCK
     for first in range(0, n, size):
         here, below = slice(first, first + size), slice(first + size, None)
         rows, done = slice(first, None), slice(0, first)
@@ -393,7 +393,7 @@ def _emit_cholesky_gradient(code, op) -> None:
         code.equate(one, other)
     block = code.result(op, extents=factor.extents)
     *outer, _, n = factor.extents
-    width = str(int(n) + BLOCK) if n.isdigit() else code.derived(f"{n} + {BLOCK}")
+    width = str(int(n) + FACTOR_BLOCK) if n.isdigit() else code.derived(f"{n} + {FACTOR_BLOCK}")
     work, kind = code.new(block.dtype, (n, width)), block.dtype
     i, size = code.name("i"), product((n, n))
     helper = code.helper(f"cholesky_gradient_{kind.name}")

@@ -16,6 +16,7 @@ from nbta.runtime import memory as mem
 from nbta.runtime import settings
 from nbta.runtime.memory import kernel
 from nbta.runtime.settings import add_to_setting, change_setting, setting
+from nbta.tuning import FIRST_RESERVE
 
 # A buffer's owner holds a record of int64:
 BASE, TOTAL, MAPPED, FIRST, COUNT, OLDER, HOLDS_OWNERS, RECORD_FIELDS = range(8)
@@ -29,8 +30,6 @@ _MAP_PRIVATE_ANONYMOUS = 0x22
 _MAP_NORESERVE = 0x4000
 _MADV_DONTNEED = 4
 _MADV_HUGEPAGE = 14
-#: Address space of the first mapped buffer of a growing array.
-_FIRST_ROOM = 1 << 30
 #: What fits an address; anything larger is refused before it is tried.
 LARGEST = 1 << 47
 
@@ -193,7 +192,7 @@ def grown_capacity(capacity, needed, unit):
     """Slots to make room for when an array grows step by step: first and second choice."""
     if needed * unit < setting(settings.MAP_THRESHOLD):
         return max(2 * capacity, needed, setting(settings.FIRST_CAPACITY)), needed
-    return max(32 * needed, _FIRST_ROOM // unit), 2 * needed
+    return max(32 * needed, FIRST_RESERVE // unit), 2 * needed
 
 
 @kernel

@@ -30,6 +30,7 @@ from nbta.runtime.numba_private import (
     keep_on_disk,
     stamp,
 )
+from nbta.tuning import LOCK_PAUSE, LOCK_SECONDS, of_room
 
 try:
     import fcntl
@@ -39,12 +40,13 @@ except ImportError:  # Windows: every process compiles for itself
 
 @cache
 def runtime_stamp() -> str:
-    """A hash of all sources that the kernels are compiled from."""
+    """A hash of all sources and constants that the kernels are compiled from."""
     files = sorted(Path(__file__).parent.glob("*.py"))
     files += [Path(nbta.errors.__file__), Path(nbta.dtypes.__file__)]
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.read_bytes())
+    digest.update(repr(of_room("runtime")).encode())
     return digest.hexdigest()
 
 
@@ -81,10 +83,6 @@ class _RuntimeCache(FunctionCache):
             return False
 
 
-#: Seconds after which a process no longer waits: who has the lock may be stopped, or far away.
-PATIENCE = 600.0
-#: Seconds between two looks, at most: 200 processes that wait take 2% of a processor.
-_PAUSE = 0.2
 #: Folders whose lock this process holds.
 _locked = set()
 
@@ -114,7 +112,7 @@ def folder_lock(folder):
 
 def _wait(descriptor) -> bool:
     """Whether the lock came before the patience ended."""
-    end, pause = time.monotonic() + PATIENCE, _PAUSE / 64
+    end, pause = time.monotonic() + LOCK_SECONDS, LOCK_PAUSE / 64
     while True:
         with contextlib.suppress(BlockingIOError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -122,7 +120,7 @@ def _wait(descriptor) -> bool:
         if time.monotonic() > end:
             return False
         time.sleep(pause)
-        pause = min(2 * pause, _PAUSE)
+        pause = min(2 * pause, LOCK_PAUSE)
 
 
 def cacheable(function, **options):

@@ -22,26 +22,26 @@ from nbta.runtime.intrinsics import INT64, LEFT, RIGHT, address, call, pointer
 from nbta.runtime.matrices import OPTIONS, routines
 from nbta.runtime.memory import room
 from nbta.runtime.numba_private import cgutils
+from nbta.tuning import (
+    FACTOR_BLOCK,
+    FACTOR_COLUMNS,
+    FACTOR_LAPACK,
+    FACTOR_PLAIN,
+    FACTOR_PRODUCT,
+)
 
 _INT32, _BYTES = ir.IntType(32), ir.IntType(8).as_pointer()
 #: Which triangle of a matrix is read, whether it is taken transposed, and has ones for a diagonal.
 LOWER, TRANSPOSED, UNIT = 1, 2, 4
 #: Whether factors are wanted beside the values.
 VECTORS = 1
-#: Rows and columns of a block, and rows up to which there are no blocks.
-BLOCK, SMALL = 24, 64
-#: Rows above which LAPACK with its threads is faster than blocks, if it has the processors.
-LARGE = 768
 #: Rows, inner length and columns of the products that blocks are made of.
-ROWS, DEPTH, COLUMNS = 32, 64, 128
+ROWS, DEPTH, COLUMNS = FACTOR_PRODUCT
 #: Bytes of an item at most.
 _MOST = 16
-_SQUARE = BLOCK * BLOCK * _MOST
+_SQUARE = FACTOR_BLOCK * FACTOR_BLOCK * _MOST
 _SQUARES = 2 * _SQUARE
 _LEFT, _RIGHT, _TARGET = ROWS * DEPTH * _MOST, DEPTH * COLUMNS * _MOST, ROWS * COLUMNS * _MOST
-#: Columns of a right side from which on blocks are worth it, and rows up to which a factor's
-#: derivative needs none: for 8 it takes 0.13 us, in one block 0.4.
-FEW = 16
 _LETTERS = {letter: np.uint8(ord(letter)) for letter in "NTULRVS"}
 _N, _T, _U, _L, _R, _V, _S = _LETTERS.values()
 
@@ -91,7 +91,7 @@ def lapack(typingctx, function, arguments):
 
 def _most_in_blocks(number):
     """Rows up to which blocks are worth it; products of complex numbers are BLAS's themselves."""
-    return SMALL if isinstance(number, types.Complex) else LARGE
+    return FACTOR_PLAIN if isinstance(number, types.Complex) else FACTOR_LAPACK
 
 
 def _named(function, number):
@@ -181,8 +181,8 @@ def _cholesky_below(z, first, last, n):
 @register_jitable
 def _cholesky_by_blocks(number, out, n, helpers):
     z = pointer(number, out, 1)
-    for first in range(0, n, BLOCK):
-        last = min(first + BLOCK, n)
+    for first in range(0, n, FACTOR_BLOCK):
+        last = min(first + FACTOR_BLOCK, n)
         if first:
             sizes, start = (n - first, first, last - first), address(z, first * n)
             rows = pointer(number, start, 1)
@@ -207,7 +207,7 @@ def _cholesky(number):
                 z[i * n + j] = half * x[i * n + j] + half * np.conj(x[j * n + i])
             for j in range(i + 1, n):
                 z[i * n + j] = number(0)
-        if n <= SMALL:
+        if n <= FACTOR_PLAIN:
             return _cholesky_by_rows(number, z, n, n)
         if n <= most:
             return _cholesky_by_blocks(number, out, n, (gemm, blas))
@@ -311,8 +311,8 @@ def _back_below(number, places, spans, helpers):
     (slope, panels, below, inverse, spare), (n, first, last) = places, spans
     (gemm, blas, size), width = helpers, last - first
     y, z = pointer(number, slope, 1), pointer(number, spare, 3)
-    for start in range(last, n, BLOCK):
-        columns = min(BLOCK, n - start)
+    for start in range(last, n, FACTOR_BLOCK):
+        columns = min(FACTOR_BLOCK, n - start)
         panel = panels + start * n * size
         solved, rest = panel + first * columns * size, panel + last * columns * size
         call(gemm, (below, rest, spare, width, n - last, columns, LEFT, blas))
@@ -365,8 +365,8 @@ def _back_by_columns(number, x, y, z, n):
 @njit(**OPTIONS)
 def _side_by_side(z, out, n):
     """Write panels of columns as rows."""
-    for start in range(0, n, BLOCK):
-        columns = min(BLOCK, n - start)
+    for start in range(0, n, FACTOR_BLOCK):
+        columns = min(FACTOR_BLOCK, n - start)
         for i in range(n):
             for j in range(columns):
                 out[i * n + start + j] = z[start * n + i * columns + j]
@@ -380,21 +380,21 @@ def _cholesky_gradient(number):
     columns back, by C it is ``G - 2 S C`` and by the matrix's items there that times ``D^-1``.
     All is products, of two thirds of the cube of n multiplications and additions. See I. Murray,
     "Differentiation of the Cholesky decomposition", arXiv:1602.07527, for columns in the other
-    order. ``work`` has room for n rows of n and `BLOCK` items: S, by panels of columns of which
-    each is as a product takes it, and C.
+    order. ``work`` has room for n rows of n and `FACTOR_BLOCK` items: S, by panels of columns of
+    which each is as a product takes it, and C.
     """
     size = number.bitwidth // 8
 
     def cholesky_gradient(factor, slope, out, work, n, gemm, blas):
-        if n <= FEW:
+        if n <= FACTOR_COLUMNS:
             x, y = pointer(number, factor, 0), pointer(number, slope, 1)
             _back_by_columns(number, x, y, pointer(number, out, 5), n)
             return 0
         inverse, one, other = room(_SQUARE), room(_SQUARE), room(_SQUARE)
         below, helpers = work + n * n * size, (gemm, blas, size)
-        for turn in range(0, n, BLOCK):
-            first = (n - 1 - turn) // BLOCK * BLOCK
-            last = min(first + BLOCK, n)
+        for turn in range(0, n, FACTOR_BLOCK):
+            first = (n - 1 - turn) // FACTOR_BLOCK * FACTOR_BLOCK
+            last = min(first + FACTOR_BLOCK, n)
             spans, corner = (n, first, last), factor + (first * n + first) * size
             x, z = pointer(number, corner, 0), pointer(number, inverse, 3)
             _inverted(number, x, n, z, last - first)
@@ -504,8 +504,8 @@ def _change_below(number, places, spans, helpers):
     x, y = pointer(number, inverse, 3), pointer(number, inner, 4)
     w, v = pointer(number, one, 5), pointer(number, other, 6)
     _beside(x, y, width, pointer(number, both, 7), width, width, number(1))
-    for start in range(last, n, BLOCK):
-        rows, at = min(BLOCK, n - start), (start * n + first) * size
+    for start in range(last, n, FACTOR_BLOCK):
+        rows, at = min(FACTOR_BLOCK, n - start), (start * n + first) * size
         c, z = pointer(number, factor + at, 0), pointer(number, change + at, 1)
         _beside(z, c, n, w, rows, width, number(-1))
         call(gemm, (one, both, other, rows, whole, width, RIGHT, blas))
@@ -528,13 +528,13 @@ def _cholesky_tangent(number):
                 z[i * n + j] = half * y[i * n + j] + half * np.conj(y[j * n + i])
             for j in range(i + 1, n):
                 z[i * n + j] = number(0)
-        if n <= FEW:
+        if n <= FACTOR_COLUMNS:
             _change_by_rows(number, x, z, n)
             return 0
         inverse, inner, other = room(_SQUARE), room(_SQUARE), room(_SQUARE)
         one, both, helpers = room(_SQUARES), room(_SQUARES), (gemm, blas, size)
-        for first in range(0, n, BLOCK):
-            last = min(first + BLOCK, n)
+        for first in range(0, n, FACTOR_BLOCK):
+            last = min(first + FACTOR_BLOCK, n)
             if first:
                 sizes, start = (n - first, first, last - first), first * n
                 target = pointer(number, address(z, start + first), 1), n
@@ -608,9 +608,9 @@ def _by_blocks(number, a, step, b, lead, sizes, flags, helpers):
     transposed = flags & TRANSPOSED != 0
     forward = (flags & LOWER != 0) != transposed
     row, along = (1, step) if transposed else (step, 1)
-    for turn in range(0, n, BLOCK):
-        first = turn if forward else max(n - turn - BLOCK, 0)
-        last = min(turn + BLOCK, n) if forward else n - turn
+    for turn in range(0, n, FACTOR_BLOCK):
+        first = turn if forward else max(n - turn - FACTOR_BLOCK, 0)
+        last = min(turn + FACTOR_BLOCK, n) if forward else n - turn
         start, stop = (0, first) if forward else (last, n)
         target = pointer(number, address(z, first * lead), 1)
         if stop > start:
@@ -627,7 +627,7 @@ def _by_blocks(number, a, step, b, lead, sizes, flags, helpers):
 def _with_triangle(number, a, b, sizes, flags, trsm, helpers, most):
     """Solve with a triangle; in BLAS's transposed equation it is on the right."""
     n, columns = sizes
-    if n <= SMALL or columns < FEW:
+    if n <= FACTOR_PLAIN or columns < FACTOR_COLUMNS:
         x, z = pointer(number, a, 0), pointer(number, b, 1)
         _by_rows(x, n, z, columns, sizes, flags)
     elif n <= most:
@@ -703,8 +703,8 @@ def _panel(x, p, n, first, last):
 def _lu_by_blocks(number, a, pivots, n, helpers):
     """Block by block of columns, from those on the left."""
     x, p = pointer(number, a, 0), pointer(types.int32, pivots, 2)
-    for first in range(0, n, BLOCK):
-        last = min(first + BLOCK, n)
+    for first in range(0, n, FACTOR_BLOCK):
+        last = min(first + FACTOR_BLOCK, n)
         if first:
             above = address(x, first)
             sizes = first, last - first
@@ -727,7 +727,7 @@ def _lu(number):
 
     def lu(a, pivots, n, getrf, gemm, blas):
         x, p = pointer(number, a, 0), pointer(types.int32, pivots, 1)
-        if n <= SMALL:
+        if n <= FACTOR_PLAIN:
             _panel(x, p, n, 0, n)
         elif n <= most:
             _lu_by_blocks(number, a, pivots, n, (gemm, blas))

@@ -30,6 +30,7 @@ from nbta.runtime.numba_private import (
     infer_global,
     signature,
 )
+from nbta.tuning import UNWATCHED_TURNS
 
 #: What a generated function returns; above the lowest four bits is the number of the exit.
 OK, FAILED, LAYOUT, MEMORY, RESIZED, INTERRUPTED, NOT_A_NUMBER = range(7)
@@ -419,8 +420,6 @@ def call_word(builder, words, number, args):
     return builder.call(builder.inttoptr(function, kind), args)
 
 
-#: Trips between two looks at signals, less 1: a look takes 0.1 us, with the interpreter's lock.
-WATCHED = 4095
 #: Functions of Python's C interface for that, whose addresses are in consecutive words.
 WATCH = ("PyGILState_Ensure", "PyErr_CheckSignals", "PyGILState_Release")
 
@@ -433,8 +432,10 @@ def watch(typingctx, w, word, trip):
     """
 
     def codegen(context, builder, sig, args):
-        turn = builder.and_(args[2], INT64(WATCHED))
-        with cgutils.if_unlikely(builder, builder.icmp_unsigned("==", turn, INT64(WATCHED))):
+        turn = builder.and_(args[2], INT64(UNWATCHED_TURNS))
+        with cgutils.if_unlikely(
+            builder, builder.icmp_unsigned("==", turn, INT64(UNWATCHED_TURNS))
+        ):
             places = [builder.add(args[1], INT64(k)) for k in range(len(WATCH))]
             state = call_word(builder, args[0], places[0], [])
             raised = builder.trunc(call_word(builder, args[0], places[1], []), ir.IntType(32))

@@ -66,9 +66,8 @@ from nbta.runtime.store import (
     store_owner,
 )
 from nbta.runtime.writing import check_slot, forget_layout, occupy
+from nbta.tuning import MOST_LANES
 
-#: More are no help to any machine; each takes about half a kilobyte.
-MOST_LANES = 1 << 16
 #: Where Python's larger integers end up.
 MOST_ITERATIONS = 1 << 62
 

@@ -39,13 +39,8 @@ from nbta.runtime.object_files import (
     taken_from,
 )
 from nbta.runtime.waiting import told
+from nbta.tuning import CODE_FILE, CODE_FOLDER, LEFT_OVER_SECONDS
 
-#: Bytes that all files may have; above it those go that were not used for longest.
-LIMIT = 256 << 20
-#: Bytes that one file may have; the largest that the tests make has 3 MB.
-LARGEST = 64 << 20
-#: Seconds after which a file that another process was writing is left over.
-LEFT_OVER = 3600
 _NAMES = re.compile(r"[0-9a-f]{64}\.(graph|[^.]+\.tmp)")
 
 
@@ -308,7 +303,7 @@ def _opened(place, name, descriptor):
         facts = os.fstat(file.fileno())
         if reason := _reach_of_others(facts):
             raise PermissionError(reason)
-        if not stat.S_ISREG(facts.st_mode) or facts.st_size > LARGEST:
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size > CODE_FILE:
             raise ValueError("no file of a cache")
         yield file
 
@@ -355,7 +350,7 @@ def write(name: str, code: Code):
 def write_bytes(name: str, data: bytes):
     """Put an entry there, if that can be done; other processes see all of it or nothing."""
     place = folder()
-    if place is None or len(data) > LARGEST:
+    if place is None or len(data) > CODE_FILE:
         return
     with contextlib.suppress(OSError):
         _make(place)
@@ -376,10 +371,10 @@ def _shrink(place):
     """Remove what was not used for longest, and what others left after."""
     found = sorted((*_facts(path), path) for path in files(place))
     size = sum(nbytes for _, nbytes, _ in found)
-    old = time.time() - LEFT_OVER
+    old = time.time() - LEFT_OVER_SECONDS
     for used, nbytes, path in found:
         left = path.suffix == ".tmp" and used < old
-        if left or (size > LIMIT and path.suffix == ".graph"):
+        if left or (size > CODE_FOLDER and path.suffix == ".graph"):
             with contextlib.suppress(OSError):
                 path.unlink()
             size -= nbytes
@@ -394,7 +389,7 @@ def _facts(path):
         facts = path.lstat()
     except OSError:
         return 0.0, 0
-    is_ahead = facts.st_mtime > time.time() + LEFT_OVER
+    is_ahead = facts.st_mtime > time.time() + LEFT_OVER_SECONDS
     return 0.0 if is_ahead else facts.st_mtime, facts.st_size
 
 

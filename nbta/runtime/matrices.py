@@ -21,6 +21,19 @@ from nbta.runtime.machine_code import Routine
 from nbta.runtime.memory import room
 from nbta.runtime.numba_private import cgutils
 from nbta.runtime.plain import plain
+from nbta.tuning import (
+    BLAS_PRODUCT,
+    BLAS_PRODUCT_NARROW,
+    DOT_TILES,
+    PLAIN_PRODUCT,
+    PRODUCT_BYTES,
+    PRODUCT_DEPTH,
+    ROW_SLICE,
+    SPILLED_BYTES,
+    SUM_CHAINS,
+    TILE_HEIGHT,
+    TRANSPOSED_ROWS,
+)
 
 INT32 = ir.IntType(32)
 #: A product and a sum may be one instruction.
@@ -252,15 +265,6 @@ def lanes(typingctx, number):
     return types.int64(number), codegen
 
 
-#: Rows of a tile at most. With 4 vectors a row it takes 24 of 32 registers, with 2 vectors 12 of
-#: 16; five more hold what is being multiplied.
-HEIGHT = 6
-#: Independent sums that keep two pipelines of four stages busy.
-CHAINS = 8
-#: Rows and columns that `dots` can do at once.
-DOTS = ((4, 4), (1, 8), (1, 4), (4, 1), (1, 1))
-
-
 def vectors_of(context):
     """Vectors in a row of a tile at most."""
     return 2 if Machine(context).has_few else 4
@@ -268,7 +272,7 @@ def vectors_of(context):
 
 def _sets(count):
     """How often each of a few sums is to be kept."""
-    return max(1, -(-CHAINS // count))
+    return max(1, -(-SUM_CHAINS // count))
 
 
 def _finish(made, rows, out, out_row, places, adds):
@@ -434,31 +438,31 @@ def _one_tile(made):
     *_, rows, columns, _ = made.function.args
     builder, choices, which = made.builder, {}, INT64(0)
     for k, ((vectors, lanes), most) in enumerate(_widths(made.context, made.lanes)):
-        for height in range(1, HEIGHT + 1):
+        for height in range(1, TILE_HEIGHT + 1):
             name, build = f"tile.{height}.{vectors}.{lanes}", partial(_tile, height, vectors, lanes)
-            choices[k * HEIGHT + height] = made.other(name, 11, build)
+            choices[k * TILE_HEIGHT + height] = made.other(name, 11, build)
         which = builder.add(which, builder.zext(made.less(INT64(most), columns), INT64))
-    which = builder.add(builder.mul(which, INT64(HEIGHT)), rows)
+    which = builder.add(builder.mul(which, INT64(TILE_HEIGHT)), rows)
     made.go_on(which, choices)
 
 
 def _tiles(made):
     """Tiles below each other, the last two about as high."""
     a, a_row, a_step, b, b_step, out, out_row, inner, rows, columns, adds = made.function.args
-    builder, one, most = made.builder, made.other("tile", 11, _one_tile), INT64(HEIGHT)
+    builder, one, most = made.builder, made.other("tile", 11, _one_tile), INT64(TILE_HEIGHT)
     at = partial(_row_address, made)
 
     def body(i):
         left = builder.sub(rows, i)
         half = builder.lshr(builder.add(left, INT64(1)), INT64(1))
-        height = builder.select(made.less(left, INT64(2 * HEIGHT)), half, most)
+        height = builder.select(made.less(left, INT64(2 * TILE_HEIGHT)), half, most)
         height = builder.select(made.less(most, left), height, left)
         x, z = at(a, i, a_row), at(out, i, out_row)
         args = [x, a_row, a_step, b, b_step, z, out_row, inner, height, columns, adds]
         builder.call(one, args)
         return [builder.add(i, height)]
 
-    with builder.if_then(made.less(rows, INT64(HEIGHT + 1))):
+    with builder.if_then(made.less(rows, INT64(TILE_HEIGHT + 1))):
         builder.call(one, made.function.args, tail=True)
         builder.ret_void()
     made.repeat([INT64(0)], lambda i: made.less(i, rows), body)
@@ -471,11 +475,11 @@ def _row_address(made, start, i, row):
 
 
 def _some_dots(made):
-    """Choose among `DOTS`."""
+    """Choose among `DOT_TILES`."""
     *_, rows, columns, _ = made.function.args
     choices = {
         16 * height + width: made.other(f"dots.{height}.{width}", 10, partial(_dots, height, width))
-        for height, width in DOTS
+        for height, width in DOT_TILES
     }
     made.go_on(made.builder.add(made.builder.mul(rows, INT64(16)), columns), choices)
 
@@ -537,26 +541,6 @@ def widest(typingctx, number):
 
 OPTIONS = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
 _BLAS = {"float32": "sgemm", "float64": "dgemm", "complex64": "cgemm", "complex128": "zgemm"}
-#: Multiply-adds below which a plain loop beats the call into BLAS, for complex numbers.
-SMALL = 20_000
-#: Multiply-adds above which BLAS with two threads beats tiles with one, where vectors have 64
-#: bytes and where they have less. In GFLOP/s for float32, tiles, BLAS with one thread and with two,
-#: on a Zen 5 at 4 GHz: 237, 107, 188 for (128, 512, 512), 242, 119, 203 for (512, 512, 512), 236,
-#: 116, 199 for (512, 1024, 512), and 191, 103, 165 for x.T @ g of (128, 3200, 384). With its AVX2
-#: only: 82, 103, 171 for (64, 256, 1024), 122, 112, 184 for (128, 512, 512). Where something else
-#: has one of two processors, a call of BLAS with two threads takes up to 30 ms.
-LARGE, LARGE_NARROW = 1 << 28, 1 << 23
-#: Rows of the inner dimension that are gone through for one tile, and bytes of as many rows of a
-#: tile, which must fit: 240 GFLOP/s for (64, 256, 1024), with 128 rows 231, with 64 rows 218.
-#: Packing what is not transposed costs more than it gains: 213.
-DEPTH, ROOM = 256, 1 << 16
-#: Rows from which on a transposed b is written the other way round. In GFLOP/s by `dots` and by
-#: turning: 190 and 83 for (4, 256, 64), 182 and 117 for (8, 384, 128), 158 and 172 for (12, 96,
-#: 32), 157 and 181 for (16, 96, 32), 184 and 182 for (24, 384, 128).
-TURNED = 12
-#: Bytes of b that do not stay in the second cache; a row times such a b goes through a few rows
-#: of b at once, so that it reads it nearly in order: 72 GB/s for (1, 256, 1024), by tiles 51.
-SPILLED, SLICE = 1 << 20, 8
 
 _BYTE, _INT32 = ir.IntType(8), ir.IntType(32)
 
@@ -649,7 +633,7 @@ def _complex_gemm(number):
     def gemm(a, b, out, rows, inner, columns, flags, blas):
         if rows == 0 or columns == 0:
             return 0
-        if rows * inner * columns > SMALL:
+        if rows * inner * columns > PLAIN_PRODUCT:
             return by_blas(a, b, out, rows, inner, columns, flags, blas)
         x, y, z = pointer(number, a, 0), pointer(number, b, 1), pointer(number, out, 2)
         if flags & ADD == 0:
@@ -674,7 +658,7 @@ def _large(typingctx):
     """Multiply-adds above which BLAS is called."""
 
     def codegen(context, builder, sig, args):
-        return INT64(LARGE if Machine(context).is_wide else LARGE_NARROW)
+        return INT64(BLAS_PRODUCT if Machine(context).is_wide else BLAS_PRODUCT_NARROW)
 
     return types.int64(), codegen
 
@@ -714,12 +698,12 @@ def _gemm(number):
         elif rows * inner * columns > _large():
             return by_blas(a, b, out, rows, inner, columns, flags, blas)
         adds, turned, is_row = (flags & ADD) // ADD, flags & RIGHT, rows == 1
-        if turned and (is_row or (rows < TURNED and flags & LEFT == 0)):
+        if turned and (is_row or (rows < TRANSPOSED_ROWS and flags & LEFT == 0)):
             dots(number, a, inner, b, inner, out, columns, inner, rows, columns, adds)
             return 0
         row, step = (1, rows) if flags & LEFT else (inner, 1)
-        deep = SLICE if is_row and inner * columns * size >= SPILLED else DEPTH
-        k, panel = 0, room(ROOM)
+        deep = ROW_SLICE if is_row and inner * columns * size >= SPILLED_BYTES else PRODUCT_DEPTH
+        k, panel = 0, room(PRODUCT_BYTES)
         while k < inner:
             depth, j, x = _depth(inner - k, deep), 0, a + k * step * size
             while j < columns:

@@ -15,6 +15,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from nbta.runtime.numba_private import PartCompiler, cgutils, compile_by, forget_literals
+from nbta.tuning import SPINS
 
 INT64 = ir.IntType(64)
 BYTE = ir.IntType(8)
@@ -464,14 +465,12 @@ def pause(typingctx):
 
 _yield = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
 _let_others_run = types.ExternalFunction(_yield, types.int32())
-#: Turns of a waiting loop before other threads get the processor: 2 us, about a system call.
-_SPINS = 64
 
 
 @kernel
 def relax(turn):
     """One turn of a loop that waits for another thread."""
-    if turn < _SPINS:
+    if turn < SPINS:
         pause()
     else:
         _let_others_run()

@@ -62,6 +62,7 @@ from nbta.runtime.settings import setting
 from nbta.runtime.slots import field, is_free, is_sum, is_value, occupy, state_place, take
 from nbta.runtime.store import FIELD
 from nbta.shapes import MAX_RANK
+from nbta.tuning import LOOP_BYTES
 
 # Values and indices, as memory that the kernels can take. An array in C order is where it is. Other
 # arrays, and lists, are copied to memory of their own, and tuples and items to the stack of the
@@ -560,14 +561,10 @@ def _scalar_write(array, operation):
     return write
 
 
-#: Up to here a plain loop beats a call of memcpy.
-_LOOP_BYTES = 64
-
-
 @fast
 def copy_element(target, source, nbytes):
     """Copy an element."""
-    if nbytes > _LOOP_BYTES or nbytes % 8:
+    if nbytes > LOOP_BYTES or nbytes % 8:
         mem.copy_bytes(target, source, nbytes)
         return
     words = mem.array_at(target, nbytes // 8, np.int64)

@@ -16,6 +16,7 @@ from nbta.runtime.compiled import loaded_once
 from nbta.runtime.intrinsics import INTERRUPTED, OK, call, pointer
 from nbta.runtime.machine_code import Routine
 from nbta.runtime.memory import INT64, add_int, kernel
+from nbta.tuning import WATCH_CYCLES
 
 #: Words of the table that all threads share, many of them addresses of int64.
 (
@@ -47,11 +48,6 @@ from nbta.runtime.memory import INT64, add_int, kernel
 NONE_FAILED = 2**62
 #: In place of the address of an array: what comes is to be added.
 ADDED = -1
-
-
-#: Cycles of the time stamp counter between looks at signals, about 20 ms: where another thread
-#: keeps the interpreter's lock, a look takes 5 ms.
-SOON = 1 << 26
 
 
 @intrinsic
@@ -142,7 +138,7 @@ def work(thread, table):
         turn = add_int(table + 8 * NEXT, 1)  # no two threads get the same
         if turn >= t[PARTS]:
             return
-        if thread == 0 and (moment() == 0 or moment() - looked > SOON):
+        if thread == 0 and (moment() == 0 or moment() - looked > WATCH_CYCLES):
             looked = moment()
             if look_at_signals(t):  # the first thread is the caller's, which sees signals
                 t[STOP] = 1

@@ -1,9 +1,9 @@
 """Gradient arrays by their sources: what a store holds of them, and the index that finds one.
 
-A store has the owners of its gradient arrays in the order in which they were made. Up to `FEW` are
-compared one after another. Then a table of open addressing (Knuth, The Art of Computer
-Programming, volume 3, section 6.4) has their numbers at places that the hashes of sources give, so
-that a lookup takes the same time however many there are.
+A store has the owners of its gradient arrays in the order in which they were made. Up to
+`SOURCES_LISTED` are compared one after another. Then a table of open addressing (Knuth, The Art of
+Computer Programming, volume 3, section 6.4) has their numbers at places that the hashes of sources
+give, so that a lookup takes the same time however many there are.
 """
 
 import numpy as np
@@ -20,9 +20,7 @@ from nbta.runtime.buffers import (
 from nbta.runtime.layout import refresh
 from nbta.runtime.memory import kernel
 from nbta.runtime.store import store_at, store_owner
-
-#: Most arrays have one gradient array or two, and no table.
-FEW = 8
+from nbta.tuning import SOURCES_LISTED
 
 
 @kernel
@@ -98,9 +96,9 @@ def put_number(table, source_hash, number):
 @kernel
 def prepare_table(s, count):
     """Let the table have room for so many gradient arrays; whether there is memory."""
-    if count <= FEW or 2 * count <= len(s._sources) // 8:
+    if count <= SOURCES_LISTED or 2 * count <= len(s._sources) // 8:
         return True
-    larger = new_buffer(8 * max(4 * FEW, len(s._sources) // 4), False)
+    larger = new_buffer(8 * max(4 * SOURCES_LISTED, len(s._sources) // 4), False)
     if len(larger) == 0:
         return False
     owners, table = gradients_of(s), numbers_of(larger)

@@ -581,10 +581,6 @@ order_down = _intrinsic(_ordering(-_NAN), "order_down", _integer_of)
 from_order = _intrinsic(_from_order, "from_order", _float_of)
 
 
-#: Exponents, times 2, up to which powers are products: twenty roundings are cheaper than `pow`.
-MOST_HALVES = 64
-
-
 @intrinsic(prefer_literal=True)
 def half_integer_power(typingctx, x, halves):
     """``x ** (halves / 2)`` of a float, for a literal but 0: within 2 units in the last place.

@@ -8,8 +8,8 @@ import sys
 import threading
 from contextlib import contextmanager, suppress
 
-#: Seconds after which somebody waits.
-PATIENCE = 2.0
+from nbta.tuning import TOLD_SECONDS
+
 _waiting = threading.local()
 
 
@@ -27,7 +27,7 @@ def told(what: str):
     if getattr(_waiting, "told", False) or not _is_wanted():
         yield
         return
-    _waiting.told, timer = True, threading.Timer(PATIENCE, _tell, (what,))
+    _waiting.told, timer = True, threading.Timer(TOLD_SECONDS, _tell, (what,))
     timer.daemon = True  # who ends the program need not wait for it
     timer.start()
     try:

@@ -420,7 +420,7 @@ def test_what_was_not_used_for_longest_is_removed(folder, monkeypatch):
             os.utime(path, (facts.st_atime, facts.st_mtime - 3600))
     assert run(1) == 0  # is used again
     size = sum(path.stat().st_size for path in folder.iterdir())
-    monkeypatch.setattr(machine_code, "LIMIT", size + 100)
+    monkeypatch.setattr(machine_code, "CODE_FOLDER", size + 100)
     assert run(4) == 1
     assert len(list(folder.iterdir())) == 3
     assert [run(addend) for addend in (1, 3, 4)] == [0, 0, 0]
@@ -434,8 +434,8 @@ def test_left_over_files_are_removed_and_those_of_others_are_not(folder, monkeyp
     for path in (old, new, other):
         path.write_text("half")
     for path in (old, other):
-        os.utime(path, (0, time.time() - 2 * machine_code.LEFT_OVER))
-    monkeypatch.setattr(machine_code, "LIMIT", 0)
+        os.utime(path, (0, time.time() - 2 * machine_code.LEFT_OVER_SECONDS))
+    monkeypatch.setattr(machine_code, "CODE_FOLDER", 0)
     run(2)
     assert set(folder.iterdir()) == {new, other}
 
@@ -445,7 +445,7 @@ def test_files_that_vanish_do_not_matter(folder, monkeypatch):
     gone = folder / f"{'0' * 64}.graph"
     found = machine_code.files
     monkeypatch.setattr(machine_code, "files", lambda place=None: [*found(place), gone])
-    monkeypatch.setattr(machine_code, "LIMIT", 0)
+    monkeypatch.setattr(machine_code, "CODE_FOLDER", 0)
     assert run(2) == 1
     assert list(folder.iterdir()) == []
 

@@ -359,7 +359,7 @@ def test_signals_are_looked_for_in_front_of_long_ones():
     source = nbta.function(f, compiled=True)
     x = np.linspace(0.0, 1.0, 5000)
     np.testing.assert_allclose(source(x), nbta.function(f, compiled=False)(x), rtol=1e-12)
-    assert f"> {emitter.WATCHED}:\n" in source.source
+    assert f"> {emitter.UNWATCHED_TURNS}:\n" in source.source
 
 
 def test_a_value_that_is_an_operand_many_times_over_is_made_once():

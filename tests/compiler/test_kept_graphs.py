@@ -172,7 +172,7 @@ def test_constants_are_those_of_the_graph_and_those_of_passes(folder):
 
 
 def test_large_arrays_of_passes_are_not_kept(folder, monkeypatch):
-    monkeypatch.setattr(graph_cache, "LARGEST", 16)
+    monkeypatch.setattr(graph_cache, "CACHED_ARRAYS", 16)
     small = np.array([3.0, 2.0, 1.0])
     found = [run(lambda x: nbta.sum(nbta.sort(nbta.constant(small)) * x), (2.0,)) for _ in range(2)]
     assert [passes for _, passes in found] == [True, True]

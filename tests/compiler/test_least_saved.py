@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import nbta
-from nbta.compiler.least_saved import NEVER, Network
+from nbta.compiler.least_saved import Network
 from nbta.testing import check_grads
+from nbta.tuning import ENDLESS_PRICE
 
 
 def drawn(seed):
@@ -19,7 +20,7 @@ def drawn(seed):
     for start in [Network.source, *nodes[:-1]]:
         for end in draw.sample(nodes, draw.randrange(1, len(nodes) + 1)):
             if end != start:
-                edges[start, end] = draw.choice([0, 1, 2, 3, 7, NEVER])
+                edges[start, end] = draw.choice([0, 1, 2, 3, 7, ENDLESS_PRICE])
     return edges, nodes[:-1]
 
 

@@ -31,14 +31,14 @@ def whole(tmp_path_factory, monkeypatch):
 @pytest.fixture
 def parts(tmp_path_factory, monkeypatch):
     """Functions made in parts, however small they are; in another folder, as the source is one."""
-    monkeypatch.setattr(lowering, "LARGE", 0)
+    monkeypatch.setattr(lowering, "LARGE_FUNCTION", 0)
     monkeypatch.setenv("NBTA_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "parts"))
 
 
 @pytest.fixture
 def runs(tmp_path_factory, parts, monkeypatch):
     """And in loops over whatever comes twice."""
-    monkeypatch.setattr(lowering, "FEWEST", 2)
+    monkeypatch.setattr(lowering, "RUN_PIECES", 2)
     monkeypatch.setenv("NBTA_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "runs"))
 
 
@@ -174,7 +174,7 @@ def test_what_the_generator_does_not_write_is_refused(text):
 def test_each_refusal_gives_its_own_status(way, request):
     """However many there are: one way out of the function is for some of them."""
     request.getfixturevalue(way)
-    count = 3 * lowering._SHARED
+    count = 3 * lowering.EXIT_WAYS
     lines = [f"    refuse(W[0] == {k}, {16 * k + 1})\n" for k in range(count)]
     lines[5:5] = [
         "    if W[0] == 1000: return 7\n    if W[0] == 1001:\n        W[1] = 3\n        return 8\n"
@@ -189,12 +189,14 @@ def test_each_refusal_gives_its_own_status(way, request):
 
 
 def test_a_refusal_has_no_block_of_its_own(units, monkeypatch):
-    monkeypatch.setattr(lowering, "LARGE", 600)
+    monkeypatch.setattr(lowering, "LARGE_FUNCTION", 600)
     lines = "".join(f"    refuse(W[0] == {k}, {16 * k + 1})\n" for k in range(100))
     called(f"{HEAD}{lines}    return 0\n", [1000])
     blocks = units[-1].module.get_global("_ZN4nbta3runEx").blocks
     assert len(blocks) < 100 + 10
-    assert sum(block.terminator.opname == "ret" for block in blocks) == -(-101 // lowering._SHARED)
+    assert sum(block.terminator.opname == "ret" for block in blocks) == -(
+        -101 // lowering.EXIT_WAYS
+    )
 
 
 @pytest.mark.parametrize(
@@ -233,7 +235,7 @@ def test_llvm_is_told_of_no_vectors_that_it_may_not_make(units, statement, capfd
 
 
 def test_loops_around_loops_whose_trips_the_run_tells_stay_loops(units, monkeypatch):
-    monkeypatch.setattr(lowering, "LARGE", 600)
+    monkeypatch.setattr(lowering, "LARGE_FUNCTION", 600)
     source = "    for i in range(4):\n        for j in range({}):\n            W[i] = W[i] + j\n"
     for inner, count in (("W[5]", 1), ("5", 0)):
         found = called(f"{HEAD}{source.format(inner)}    return 0\n", [0, 0, 0, 0, 0, 5])
@@ -242,7 +244,7 @@ def test_loops_around_loops_whose_trips_the_run_tells_stay_loops(units, monkeypa
 
 
 def test_loops_that_are_alike_are_one_function_in_small_sources_too(units, monkeypatch):
-    monkeypatch.setattr(lowering, "LARGE", 600)
+    monkeypatch.setattr(lowering, "LARGE_FUNCTION", 600)
     loop = "    for i{0} in range({1}):\n        x{0} = W[i{0}]\n        W[i{0}] = x{0} + {2}\n"
     lines = [(0, "W[9]", 1), (1, "W[9]", 1), (2, "W[9]", 2), (3, 4, 1), (4, 4, 1)]
     source = HEAD + "".join(loop.format(*line) for line in lines) + "    return 0\n"
@@ -251,7 +253,7 @@ def test_loops_that_are_alike_are_one_function_in_small_sources_too(units, monke
 
 
 def test_buffers_are_found_by_functions_outside_of_loops(units, monkeypatch):
-    monkeypatch.setattr(lowering, "LARGE", 600)
+    monkeypatch.setattr(lowering, "LARGE_FUNCTION", 600)
     room = "b{0} = room(float64, w, {1}, (W[0],), {0})"
     outside = "".join(f"    {room.format(k, 10 + 2 * k)}\n" for k in range(3))
     inside = f"    for i in range(W[0]):\n        {room.format(3, 16)}\n"
@@ -387,7 +389,7 @@ def rolled_and_not(source, words, monkeypatch):
 
 
 def test_statements_that_come_again_are_one_function(units, monkeypatch):
-    monkeypatch.setattr(lowering, "FEWEST", 8)
+    monkeypatch.setattr(lowering, "RUN_PIECES", 8)
     lines = "".join(f"    t{k + 1} = t{k} * 3 + W[{5 + k % 4}]\n" for k in range(30))
     source = f"{HEAD}    t0 = W[0]\n{lines}    W[1] = t30\n    W[2] = t12 - t7\n    return 0\n"
     words = [2, 0, 0, 0, 0, 7, 11, 13, 17]
@@ -401,7 +403,7 @@ def test_statements_that_come_again_are_one_function(units, monkeypatch):
 
 
 def test_fewer_statements_are_left_as_they_are(units, monkeypatch):
-    monkeypatch.setattr(lowering, "FEWEST", 8)
+    monkeypatch.setattr(lowering, "RUN_PIECES", 8)
     lines = "".join(f"    W[{k}] += {k + 1}\n" for k in range(9))
     called(f"{HEAD}{lines}    return 0\n", [0] * 9)  # of integers that are no places
     called(f"{HEAD}{'    W[0] += W[1]' + chr(10)}    return 0\n", [0, 1])
@@ -409,7 +411,7 @@ def test_fewer_statements_are_left_as_they_are(units, monkeypatch):
 
 
 def test_a_refusal_in_a_run_has_its_own_status(units, monkeypatch):
-    monkeypatch.setattr(lowering, "FEWEST", 8)
+    monkeypatch.setattr(lowering, "RUN_PIECES", 8)
     lines = "".join(f"    refuse(W[{k}] == 5, {16 * k + 1})\n" for k in range(20))
     source = f"{HEAD}{lines}    W[0] = 9\n    return 0\n"
     for k in (0, 7, 19):
@@ -421,7 +423,7 @@ def test_a_refusal_in_a_run_has_its_own_status(units, monkeypatch):
 
 def test_pieces_where_one_buffer_serves_two_ends_are_others(units, monkeypatch):
     """LLVM must know that they overlap: each item is then what the one before has become."""
-    monkeypatch.setattr(lowering, "FEWEST", 8)
+    monkeypatch.setattr(lowering, "RUN_PIECES", 8)
     arrays = [np.zeros(200) for _ in range(3)]
     heads = "".join(f"    a{k} = pointer(float64, W[{k}], {k})\n" for k in range(3))
     heads += "".join(f"    b{k} = pointer(float64, W[{k % 3}], {k % 3})\n" for k in range(10))
@@ -442,7 +444,7 @@ def test_pieces_where_one_buffer_serves_two_ends_are_others(units, monkeypatch):
 
 def test_where_buffers_lie_that_are_only_handed_on_makes_no_other_pieces(units, monkeypatch):
     """Here one is handed on in its first piece, and another's place is that of the first."""
-    monkeypatch.setattr(lowering, "FEWEST", 8)
+    monkeypatch.setattr(lowering, "RUN_PIECES", 8)
     y = np.zeros(9)
     scopes = [3, 3, 4, 3, 5, 5, 6, 3, 4]
     heads = "".join(
@@ -460,7 +462,7 @@ def test_where_buffers_lie_that_are_only_handed_on_makes_no_other_pieces(units, 
 
 
 def test_what_has_no_room_in_the_frame_is_not_rolled(units, monkeypatch):
-    monkeypatch.setattr(lowering, "FEWEST", 8)
+    monkeypatch.setattr(lowering, "RUN_PIECES", 8)
     lines = "".join(f"    t{k + 1} = t{k} * complex(0, 2)\n" for k in range(10))
     source = f"{HEAD}    t0 = complex(W[0], 1)\n{lines}    W[1] = int64(t10.real)\n    return 0\n"
     _, found = called(source, [3, 0])
@@ -469,7 +471,7 @@ def test_what_has_no_room_in_the_frame_is_not_rolled(units, monkeypatch):
 
 
 def test_equal_layers_of_a_small_function_are_a_run(units, monkeypatch):
-    monkeypatch.setattr(lowering, "LARGE", 600)
+    monkeypatch.setattr(lowering, "LARGE_FUNCTION", 600)
     rng = np.random.default_rng(0)
     x, w = rng.normal(size=(3, 5)), rng.normal(size=(5, 5)) * 0.3
 
@@ -500,8 +502,8 @@ def test_random_programs_in_parts(fewest, program, n):
         slopes = nbta.gradients([nbta.add_n([nbta.sum(y * y) for y in ys])], [next(iter(fed))])
     wanted = [one for one in (*results, *slopes) if one is not None]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lowering, "LARGE", 0)
-        patch.setattr(lowering, "FEWEST", fewest)
+        patch.setattr(lowering, "LARGE_FUNCTION", 0)
+        patch.setattr(lowering, "RUN_PIECES", fewest)
         patch.setenv("NBTA_CACHE_DIR", f"{os.environ['NBTA_CACHE_DIR']}-parts{fewest}")
         found, expected = (_outcome(graph, wanted, fed, how) for how in ("auto", False))
     for one, other in zip(found, expected, strict=True):

@@ -400,7 +400,7 @@ def test_large_buffers_are_told_once(monkeypatch):
             state = np.tanh(state + x)
         return np.sum(state)
 
-    monkeypatch.setattr(executable, "SMALL", 1 << 20)
+    monkeypatch.setattr(executable, "NOTED_BUFFERS", 1 << 20)
     f = nbta.grad(relaxed, compiled=True)
     (found,) = told(f, 0.1)
     assert "MB in buffers, for arguments of 0.0 MB" in str(found.message)

@@ -39,7 +39,7 @@ def spread(offsets, step=1):
 
 
 def has_rows(function):
-    return f" = min({stencils.STRETCH}, " in function.source
+    return f" = min({stencils.STENCIL_STRETCH}, " in function.source
 
 
 def both(f, *arguments):
@@ -59,7 +59,7 @@ OFFSETS = [(-1, 0, 1), (1, 0, -1), (0, 3), (-2, -1), (5, 2, 2, 4), (2, 2, 2, 1),
 @pytest.mark.parametrize("offsets", OFFSETS)
 def test_each_item_gets_its_sums_in_order(offsets, step):
     reach, made = max(map(abs, offsets)), np.random.default_rng(1)
-    few = stencils.FEW
+    few = stencils.STENCIL_ITERATIONS
     for trips in (0, 1, 2, 3, few - 1, few, few + 1, 511, 512, 513, 1025, 1500):
         h, x = made.normal(size=(2, trips + 2 * reach)) * 10.0 ** made.integers(-9, 9)
         x *= 10.0 ** made.integers(-12, 12, len(x))
@@ -359,8 +359,8 @@ def test_arrays_that_have_changed_places_share_no_memory_with_what_comes_next():
 @pytest.fixture
 def short_rows(monkeypatch):
     """Rows for few trips, and many stretches."""
-    monkeypatch.setattr(stencils, "STRETCH", 5)
-    monkeypatch.setattr(stencils, "FEW", 1)
+    monkeypatch.setattr(stencils, "STENCIL_STRETCH", 5)
+    monkeypatch.setattr(stencils, "STENCIL_ITERATIONS", 1)
 
 
 def hold(seeds, machine_code=False, branches=False):

@@ -15,8 +15,8 @@ from nbta.graph.views import is_loop
 @pytest.fixture
 def tiny(monkeypatch):
     """Tiles of three to five items."""
-    monkeypatch.setattr(tiles, "LEAST", 3)
-    monkeypatch.setattr(tiles, "CACHE", 0)
+    monkeypatch.setattr(tiles, "TILE_ITEMS", 3)
+    monkeypatch.setattr(tiles, "TILE_BYTES", 0)
 
 
 def is_tiled(function):
@@ -284,7 +284,7 @@ def discounted(c, x, z, step=1):
 @pytest.mark.parametrize("step", [1, -1])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_rows_of_the_next_trip_are_asked_for_once(tiny, monkeypatch, step, dtype):
-    monkeypatch.setattr(rows_ahead, "LARGE", 0)
+    monkeypatch.setattr(rows_ahead, "PREFETCHED_MATRIX", 0)
     f = lambda c, x, z: discounted(c, x, z, step)  # noqa: E731
     compiled, reference = (nbta.value_and_grad(f, (0, 1, 2), compiled=k) for k in (True, False))
     for n in (2, 3, 7, 40, 600):
@@ -379,7 +379,7 @@ def test_what_python_computes_is_not_left_to_it_for_each_tile(tiny):
 
 def test_rows_that_fit_into_the_cache_are_one_tile():
     compiled = nbta.value_and_grad(least_squares, (0, 1, 2), compiled=True)
-    for n in (tiles.LEAST - 1, 2 * tiles.LEAST - 1, 2 * tiles.LEAST, 5000):
+    for n in (tiles.TILE_ITEMS - 1, 2 * tiles.TILE_ITEMS - 1, 2 * tiles.TILE_ITEMS, 5000):
         reference = nbta.value_and_grad(least_squares, (0, 1, 2), compiled=False)
         hold(compiled(*given(n)), reference(*given(n)), 1e-11)
     program = compiled._last.runner.ran.program

@@ -28,7 +28,7 @@ def clock(monkeypatch):
     made = Clock()
     for name in ("clock", "processor"):
         monkeypatch.setattr(runner, name, made)
-    monkeypatch.setattr(runner, "SHORT", 0.0)
+    monkeypatch.setattr(runner, "WALL_CLOCK_RUN", 0.0)
 
     class Known(Estimates):
         def looking(self, operations):
@@ -254,7 +254,7 @@ def test_passes_of_large_graphs_take_more_than_in_proportion():
     estimates = Estimates()
     estimates._speed = 1.0
     for operations, seconds in ((250, 0.09), (774, 0.26), (2606, 1.25), (6126, 4.0)):
-        found = estimates.passes(operations) / break_even.CERTAINTY
+        found = estimates.passes(operations) / break_even.SOURCE_WAIT
         assert 0.7 < found / seconds < 1.4
 
 

@@ -123,7 +123,7 @@ def test_work_in_work(fresh):
     ("seconds", "threads"), [(0.0, 1), (1e-5, 1), (1.9, 1), (2.1, 2), (9.5, 9), (1e6, 10**6)]
 )
 def test_threads_by_seconds(seconds, threads):
-    assert batch.worth_of(seconds * batch.SHARE) == threads
+    assert batch.worth_of(seconds * batch.THREAD_SHARE) == threads
 
 
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="there is one thread")

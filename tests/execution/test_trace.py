@@ -165,7 +165,7 @@ def test_a_first_compiled_run_shows_passes_and_the_compiler(loop):
 
 
 def test_long_compiled_loops_end_with_a_note(loop, monkeypatch):
-    monkeypatch.setattr(tracer, "READINGS", 50)
+    monkeypatch.setattr(tracer, "TRACE_READINGS", 50)
     session, fetches, x = loop
     _, threads, trace = traced(session, fetches, {x: rows(40)}, compiled=True)
     assert "came after these" in trace["otherData"]["compiled function"]
@@ -174,7 +174,7 @@ def test_long_compiled_loops_end_with_a_note(loop, monkeypatch):
 
 
 def test_long_loops_end_with_a_note(loop, monkeypatch):
-    monkeypatch.setattr(tracer, "LIMIT", 100)
+    monkeypatch.setattr(tracer, "TRACE_EVENTS", 100)
     session, fetches, x = loop
     _, threads, trace = traced(session, fetches, {x: rows(200)}, compiled=False)
     run = the_run(threads)
@@ -185,7 +185,7 @@ def test_long_loops_end_with_a_note(loop, monkeypatch):
 
 
 def test_what_waits_in_memory_is_bounded(loop, monkeypatch):
-    monkeypatch.setattr(tracer, "WAITING", 30)
+    monkeypatch.setattr(tracer, "WAITING_EVENTS", 30)
     waiting = []
     write = tracer.TraceFile.flush
 

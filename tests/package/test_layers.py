@@ -30,6 +30,7 @@ ROWS = [
         "nbta.locations",
         "nbta.interface",
         "nbta.typing",
+        "nbta.tuning",
     },
     {"nbta.runtime"},
     {"nbta.eager"},
@@ -150,6 +151,7 @@ def test_only_what_is_always_installed_is_imported(module):
 @pytest.mark.parametrize("module", [m for m in FILES if m.startswith("nbta.runtime")])
 def test_the_runtime_knows_nothing_of_what_stands_above(module):
     known = {"nbta.errors", "nbta.naming", "nbta.immutable", "nbta.dtypes", "nbta.shapes"}
+    known |= {"nbta.tuning"}
     assert {n for n in ours(module) if not n.startswith("nbta.runtime")} <= known
 
 

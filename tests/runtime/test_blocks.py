@@ -95,7 +95,7 @@ def test_long_sizes(sizes, dtype):
 @pytest.mark.parametrize("dtype", DTYPES[:2])
 def test_large_ones(dtype, flags):
     sizes = (640, 660, 650)
-    assert np.prod(sizes) > matrices.LARGE
+    assert np.prod(sizes) > matrices.BLAS_PRODUCT
     assert_right(*sizes, dtype, flags)
 
 

@@ -83,7 +83,7 @@ def pipe(path):
 
 
 def endless(path):
-    os.truncate(path, machine_code.LARGEST + 1)
+    os.truncate(path, machine_code.CODE_FILE + 1)
 
 
 @pytest.mark.parametrize("damage", [link, pipe, endless])
@@ -174,7 +174,7 @@ def test_files_from_the_future_do_not_stay(folder, monkeypatch):
     """A clock that went wrong, or another machine's."""
     assert made()
     path = entry(folder)
-    ahead = time.time() + 10 * machine_code.LEFT_OVER
+    ahead = time.time() + 10 * machine_code.LEFT_OVER_SECONDS
     left = folder / f"{path.stem}.x1.tmp"
     left.write_text("half")
     for each in (path, left):

@@ -10,7 +10,8 @@ import scipy.linalg
 from many import each
 
 from nbta.compiler import build
-from nbta.runtime.factors import BLOCK, FEW, LARGE, LOWER, TRANSPOSED, UNIT, VECTORS
+from nbta.runtime.factors import LOWER, TRANSPOSED, UNIT, VECTORS
+from nbta.tuning import FACTOR_BLOCK, FACTOR_COLUMNS, FACTOR_LAPACK
 
 #: LAPACK's letter for a dtype.
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
@@ -76,7 +77,7 @@ SIZES = (1, 2, 5, 64, 65, 130)
 
 def sizes(dtype):
     """By rows, in blocks, and of one dtype by LAPACK, whose threads may wait for each other."""
-    return (*SIZES, LARGE + 1) if dtype == "float64" else SIZES
+    return (*SIZES, FACTOR_LAPACK + 1) if dtype == "float64" else SIZES
 
 
 @pytest.mark.parametrize("dtype", LETTERS)
@@ -138,7 +139,7 @@ def test_derivatives_of_triangles(dtype):
     def check(n):
         a, slope = numbers((n, n), dtype) / n + np.eye(n, dtype=dtype), numbers((n, n), dtype)
         factor = np.linalg.cholesky(a @ a.conj().T).astype(dtype)
-        work, given = np.empty(n * (n + BLOCK), dtype), factor + np.triu(slope, 1)
+        work, given = np.empty(n * (n + FACTOR_BLOCK), dtype), factor + np.triu(slope, 1)
         status, _, _, found, _ = run(
             f"cholesky_gradient_{dtype}", given, slope, np.empty_like(a), work, n, *products(dtype)
         )
@@ -152,7 +153,18 @@ def test_derivatives_of_triangles(dtype):
         close(found, change_of_factor(factor, slope), dtype)
         np.testing.assert_array_equal(found, np.tril(found))
 
-    each((0, FEW, FEW + 1, BLOCK, BLOCK + 1, 3 * BLOCK, *SIZES), check)
+    each(
+        (
+            0,
+            FACTOR_COLUMNS,
+            FACTOR_COLUMNS + 1,
+            FACTOR_BLOCK,
+            FACTOR_BLOCK + 1,
+            3 * FACTOR_BLOCK,
+            *SIZES,
+        ),
+        check,
+    )
 
 
 @pytest.mark.parametrize("dtype", LETTERS)

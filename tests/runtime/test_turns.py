@@ -97,7 +97,7 @@ def test_a_turn_is_given_back_and_may_be_taken_again_inside(tmp_path):
 
 
 def test_who_waits_too_long_goes_on_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(compiled, "PATIENCE", 0.05)
+    monkeypatch.setattr(compiled, "LOCK_SECONDS", 0.05)
     other = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(other, fcntl.LOCK_EX)
     start = time.monotonic()

@@ -22,7 +22,7 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def impatient(monkeypatch):
     """Nobody waits longer than 10 ms; gives what stands for standard error."""
-    monkeypatch.setattr(waiting, "PATIENCE", 0.01)
+    monkeypatch.setattr(waiting, "TOLD_SECONDS", 0.01)
     monkeypatch.setattr(waiting, "sys", SimpleNamespace(stderr=Terminal(), modules={}))
     monkeypatch.delenv("NBTA_VERBOSE", raising=False)
     return waiting.sys.stderr
@@ -39,7 +39,7 @@ def test_one_line_says_what_takes_so_long(impatient):
 
 
 def test_what_is_fast_is_not_spoken_of(impatient, monkeypatch):
-    monkeypatch.setattr(waiting, "PATIENCE", 60.0)
+    monkeypatch.setattr(waiting, "TOLD_SECONDS", 60.0)
     wait()
     assert impatient.getvalue() == ""
 
@@ -76,7 +76,7 @@ def test_an_error_ends_it(impatient):
 
 
 def test_a_graph_says_so(impatient, monkeypatch):
-    monkeypatch.setattr(waiting, "PATIENCE", 1e-9)
+    monkeypatch.setattr(waiting, "TOLD_SECONDS", 1e-9)
     number = np.random.default_rng().random()  # not in the cache
     f = nbta.function(lambda x: nbta.sum(nbta.tanh(x) * number), compiled=True)
     f(np.ones(3))

@@ -1,0 +1,585 @@
+"""The table of tuning constants: each with its unit, who decides by it, and what set it.
+
+A constant stands here if another value would give the same results, but other times, sizes or
+notes; or if it bounds what an algorithm is used for. Constants of mathematics, of file formats and
+of layouts in memory stay with their algorithms. Where a reason names no figure, none was recorded:
+it says what the constant bounds.
+
+The runtime's compiled kernels are as old as its own rows and sources (`runtime.compiled`).
+"""
+
+from typing import NamedTuple, TypeVar
+
+Value = TypeVar("Value")
+
+
+class Row(NamedTuple):
+    """What is said of a constant.
+
+    Attributes
+    ----------
+    value : number, tuple or range
+    unit : str
+        What it counts.
+    module : str
+        The module that decides by it, below the package.
+    reason : str
+        The measurement that set it, or what it bounds.
+    """
+
+    value: object
+    unit: str
+    module: str
+    reason: str
+
+
+_rows: list[Row] = []
+
+
+def _row(value: Value, unit: str, module: str, reason: str) -> Value:
+    _rows.append(Row(value, unit, module, reason))
+    return value
+
+
+# Passes on programs.
+
+CONSTANT_ITEMS = _row(
+    10_000, "items", "compiler.passes",
+    "Bounds the memory of folded constants: larger ones are computed again in each run.",
+)  # fmt: skip
+REMEMBERED_LENGTHS = _row(
+    1000, "sets of lengths", "compiler.specialising",
+    "Bounds the memory of a program's inferred shapes.",
+)  # fmt: skip
+UNLIKE_LENGTH = _row(
+    2**40 + 15, "items", "compiler.specialising",
+    "A length that no array has, so that none is equal to it by chance.",
+)  # fmt: skip
+NAMED_ITEMS = _row(
+    16, "items of an axis", "compiler.specialising",
+    "An axis of at most so many items may be one that a program names item by item: code is then "
+    "for that length alone.",
+)  # fmt: skip
+OPERATION_PRICE = _row(
+    4, "price", "compiler.least_saved",
+    "To save eight bytes and to restore them takes as long as four operations.",
+)  # fmt: skip
+BYTE_PRICE = _row(
+    2, "price of a byte on a tape", "compiler.least_saved",
+    "Eight bytes cost 16, as four operations do.",
+)  # fmt: skip
+TAPE_PRICE = _row(
+    8, "least price of an element of a tape", "compiler.least_saved",
+    "No element is cheaper: one of a byte takes an access, too.",
+)  # fmt: skip
+SHIFTED_PRICE = _row(
+    8, "price", "compiler.least_saved",
+    "Such a value, a tape's in the next iteration, is read there: as much as the cheapest "
+    "element.",
+)  # fmt: skip
+ARRAY_PRICE = _row(
+    64, "times the price of a number", "compiler.least_saved",
+    "Stands for the items of an array, whose number is not known where prices are compared.",
+)  # fmt: skip
+ENDLESS_PRICE = _row(
+    1 << 40, "price", "compiler.least_saved",
+    "More than all that a program could save together: such a value is not saved.",
+)  # fmt: skip
+PACKED_ROW = _row(
+    16, "numbers", "compiler.nests",
+    "Bounds the rows that lie contiguous in linearised tapes.",
+)  # fmt: skip
+UNTILED_ITEMS = _row(
+    64, "items", "compiler.long_rows",
+    "Bounds what is not computed along the tiled axis, and so in each tile again.",
+)  # fmt: skip
+TILE_ITEMS = _row(
+    512, "items", "compiler.tiles",
+    "Fewer do not pay for the lines around an iteration's loops over them.",
+)  # fmt: skip
+TILE_BYTES = _row(
+    256 * 1024, "bytes", "compiler.tiles",
+    "What a tile's rows and tapes are to take of a second-level cache.",
+)  # fmt: skip
+TILE_ALIGNMENT = _row(
+    8, "items", "compiler.tiles",
+    "Tiles begin where lines of the cache do: 64 bytes are 8 float64.",
+)  # fmt: skip
+ASSUMED_ITERATIONS = _row(
+    64, "iterations", "compiler.tiles",
+    "Stands for an unknown number of iterations in the bytes that a tile takes.",
+)  # fmt: skip
+RESIDUAL_LINES = _row(
+    3, "lines", "compiler.residuals",
+    "Bounds a note for people: lines of readers that it names.",
+)  # fmt: skip
+SHOWN_CHARACTERS = _row(
+    400, "characters", "compiler.manager",
+    "Bounds an error message: what it shows of an analysis.",
+)  # fmt: skip
+
+# Emitted code.
+
+WATCHED_ITERATIONS = _row(
+    1024, "iterations", "compiler.emitter",
+    "A loop asks so seldom whether to look at signals: one without a way out goes faster.",
+)  # fmt: skip
+LARGE_BODY = _row(
+    40, "operations", "compiler.emitter",
+    "From here on LLVM makes no version of a loop's body by itself in which nothing asks whether "
+    "indices are outside (-unswitch-threshold: 50 instructions). One that asks takes twice as "
+    "long where iterations wait for each other, too (alignment by max).",
+)  # fmt: skip
+PARTED_ITERATIONS = _row(
+    12, "iterations", "compiler.emitter",
+    "From here on the first and the last iteration are apart. Of four iterations, three loops in "
+    "place of one take 1.5 times as long.",
+)  # fmt: skip
+VERY_LARGE_BODY = _row(
+    1000, "operations", "compiler.emitter",
+    "From here on two versions of a body take LLVM longer than most programs run.",
+)  # fmt: skip
+INDEX_CHECK_OPERATIONS = _row(
+    6, "operations", "compiler.emitter",
+    "The instructions that look at the indices of an item, counted for LARGE_BODY.",
+)  # fmt: skip
+STENCIL_WIDTH = _row(
+    32, "items", "compiler.stencils",
+    "Bounds the rows of scratch memory: how far apart items may be that one iteration adds to.",
+)  # fmt: skip
+STENCIL_STRETCH = _row(
+    512, "iterations", "compiler.stencils",
+    "The rows of a stretch, of 4 KB each in float64, stay in the innermost cache.",
+)  # fmt: skip
+STENCIL_ITERATIONS = _row(
+    8, "iterations", "compiler.stencils",
+    "Bounds the loops that have such rows: shorter ones add to items at once.",
+)  # fmt: skip
+COUNTED_ITERATIONS = _row(
+    2**40, "iterations", "compiler.stencils",
+    "Of longer loops indices are checked one by one, as their last one may wrap around.",
+)  # fmt: skip
+SWEEP_AXES = _row(
+    4, "axes", "compiler.sweeps",
+    "Bounds the sum of lengths that is the number of iterations of a loop that looks at no "
+    "signals.",
+)  # fmt: skip
+SWEEP_EXTRA = _row(
+    1024, "iterations", "compiler.sweeps",
+    "So many more iterations may such a loop make: as many as WATCHED_ITERATIONS.",
+)  # fmt: skip
+PREFETCHED_MATRIX = _row(
+    8 * 2**20, "bytes", "compiler.rows_ahead",
+    "A larger matrix is not in the caches for sure: with less, to ask takes longer.",
+)  # fmt: skip
+CACHE_LINE = _row(64, "bytes", "codegen.fusion", "What processors bring from memory at once.")
+PREFETCH_STRETCH = _row(
+    256, "items", "codegen.fusion",
+    "Items of a loop between two looks ahead, for a row that the next iteration reads.",
+)  # fmt: skip
+SHORT_RUN = _row(
+    8, "items", "codegen.fusion",
+    "Runs of up to so many are written out: no vector instruction does several of them.",
+)  # fmt: skip
+SUM_BLOCK = _row(
+    1024, "items", "codegen.fusion",
+    "float32 is summed so far in its own precision, for vector instructions, and then in "
+    "float64.",
+)  # fmt: skip
+SMALL_PRODUCT = _row(
+    256, "multiplications", "codegen.small_products",
+    "That of a matrix of 10 by 10 and a vector takes about 10 ns in loops, and 30 by a call.",
+)  # fmt: skip
+SLICE_BOUND = _row(
+    2**62, "items", "codegen.windows",
+    "Bounds of slices are cut to this: no axis is as long, and sums of two are int64.",
+)  # fmt: skip
+GAMMA_INTEGRAL_ORDER = _row(
+    16.0, "order", "codegen.gammas",
+    "From this order on integrals take less time than sums.",
+)  # fmt: skip
+GAMMA_INTEGRAL_STEP = _row(
+    1 / 14, "step", "codegen.gammas",
+    "The trapezoidal rule's, of 109 nodes from -52 to 56 steps; the tests hold its error.",
+)  # fmt: skip
+ZETA_FROM = _row(
+    -0.1, "argument", "codegen.special",
+    "Where Riemann's zeta function begins here; below, it is computed of what is above.",
+)  # fmt: skip
+POSITIVE_GAMMAS_LEAST = _row(
+    1e-290, "argument", "codegen.positive_gammas",
+    "Bounds what these functions are used for: other numbers are left to SciPy.",
+)  # fmt: skip
+POSITIVE_GAMMAS_MOST = _row(
+    1e290, "argument", "codegen.positive_gammas",
+    "Bounds what these functions are used for: other numbers are left to SciPy.",
+)  # fmt: skip
+STIRLING_FROM = _row(
+    8.0, "argument", "codegen.positive_gammas",
+    "From here on it is Stirling's series, below it the functional equation.",
+)  # fmt: skip
+STIRLING_STEPS = _row(
+    6, "steps", "codegen.positive_gammas",
+    "So many steps of the functional equation bring numbers below STIRLING_FROM to the "
+    "polynomial's.",
+)  # fmt: skip
+POLYGAMMA_FROM = _row(
+    10, "argument", "codegen.positive_gammas",
+    "From here on the series of derivatives need no more Bernoulli numbers than there are.",
+)  # fmt: skip
+
+# Machine code, and what is saved of it.
+
+EXIT_WAYS = _row(
+    32, "ways", "compiler.lowering",
+    "So many lead to one block by which a function is left: with all of them in one LLVM takes "
+    "long.",
+)  # fmt: skip
+BLOCKS_LOOKED_BACK = _row(
+    8, "blocks", "compiler.lowering",
+    "Bounds the search, from the last block, for the one before an empty block.",
+)  # fmt: skip
+LARGE_FUNCTION = _row(
+    600, "statements", "compiler.lowering",
+    "From here on a function is made in parts: LLVM takes more than twice the time for twice the "
+    "blocks of a function, and in large graphs many loops are the same but for their names. "
+    "Below, parts would only keep LLVM from looking at neighbours together.",
+)  # fmt: skip
+RUN_FUNCTIONS = _row(
+    4, "functions", "compiler.lowering",
+    "Bounds the machine code that one outlined run becomes.",
+)  # fmt: skip
+SHORT_LOOPS = _row(
+    range(8, 65), "iterations", "compiler.lowering",
+    "Loops of so many are left as they are until LLVM has looked for vector instructions: "
+    "unrolled first, they would be single items.",
+)  # fmt: skip
+WIDEST_VECTOR = _row(
+    8, "items", "compiler.lowering",
+    "64 bytes of float64. Vectors are as wide as goes into the length: a loop of 10 in fours "
+    "takes twice as long as in twos.",
+)  # fmt: skip
+RUN_PIECES = _row(
+    8, "pieces", "compiler.rolling",
+    "Bounds the runs that are outlined in functions of LARGE_FUNCTION.",
+)  # fmt: skip
+SMALL_RUN_PIECES = _row(
+    4, "pieces", "compiler.lowering",
+    "Bounds them in smaller functions, where their statements have loops.",
+)  # fmt: skip
+PIECE_STATEMENTS = _row(
+    48, "statements", "compiler.rolling",
+    "Bounds the search for equal pieces: their statements.",
+)  # fmt: skip
+FRAME_VALUES = _row(
+    1 << 14, "values", "compiler.rolling",
+    "A run's frame lies on the stack: 128 KB of it at most.",
+)  # fmt: skip
+CACHED_ARRAYS = _row(
+    1 << 20, "bytes", "compiler.graph_cache",
+    "Bounds a file: arrays that passes made and an entry holds; those of the graph it only "
+    "names.",
+)  # fmt: skip
+SAVED_BUFFERS = _row(
+    1 << 30, "bytes", "compiler.executable",
+    "Bounds the memory that a program holds between runs; above it buffers are given back.",
+)  # fmt: skip
+NOTED_BUFFERS = _row(
+    100 << 20, "bytes", "compiler.executable",
+    "Bounds a warning: up to here nobody is told of a run's buffers.",
+)  # fmt: skip
+LARGE_BUFFERS = _row(
+    1 << 30, "bytes", "compiler.executable",
+    "From NOTED_BUFFERS up to here a warning comes only for more than LARGE_BUFFERS_RATIO.",
+)  # fmt: skip
+LARGE_BUFFERS_RATIO = _row(
+    10, "times the arguments", "compiler.executable",
+    "Buffers in proportion to large arguments surprise nobody.",
+)  # fmt: skip
+UNWARNED_COPY = _row(
+    4096, "bytes", "compiler.explain",
+    "What a loop may copy in each iteration without a warning: it takes about 100 ns.",
+)  # fmt: skip
+CLOCK_RUNS = _row(
+    10, "runs", "compiler.clocked",
+    "So many tell how long a tick of the clock is, on a machine that does other work too.",
+)  # fmt: skip
+CLOCK_SHORTEST = _row(
+    5_000_000, "ns", "compiler.clocked",
+    "CLOCK_RUNS count only over so long a time together.",
+)  # fmt: skip
+CLOCK_LONGEST = _row(
+    1_000_000_000, "ns", "compiler.clocked",
+    "So long a time tells it, however few the runs.",
+)  # fmt: skip
+
+# Running graphs.
+
+BATCH_PARTS = _row(
+    64, "parts", "execution.batch",
+    "Items are cut into so many at most, the same for any number of threads, so that sums are "
+    "too.",
+)  # fmt: skip
+BATCH_PARTS_LEAST = _row(
+    16, "parts", "execution.batch",
+    "Large sums make parts fewer, but enough for 16 threads.",
+)  # fmt: skip
+BATCH_SUMS = _row(
+    1 << 28, "bytes", "execution.batch",
+    "The sums of all parts have no more, unless there are only BATCH_PARTS_LEAST.",
+)  # fmt: skip
+SAVED_SUMS = _row(
+    1 << 24, "bytes", "execution.batch",
+    "Bounds the memory held for the next batch's sums.",
+)  # fmt: skip
+BATCH_KINDS = _row(
+    16, "kinds of what is shared", "execution.batch",
+    "Bounds the memory of a function's batches.",
+)  # fmt: skip
+BATCH_ITEM_KINDS = _row(
+    4096, "kinds of items", "execution.batch",
+    "Bounds the memory of a function's batches.",
+)  # fmt: skip
+BATCH_TABLES = _row(
+    2, "tables of threads", "execution.batch",
+    "Bounds the memory that stays between batches.",
+)  # fmt: skip
+THREAD_SHARE = _row(
+    1e-3, "CPU seconds", "execution.batch",
+    "Work for which a thread is asked to take part. To wake one costs the caller 35 us, and the "
+    "thread begins 20 us later. With two busy processes on two processors, the time of 200 "
+    "batches on two threads to that on one, with any work shared: 1.12 for 0.3 ms of work, 1.04 "
+    "for 0.4 ms, 0.97 for 1.2 ms, 0.75 for 14 ms.",
+)  # fmt: skip
+GIVE_UP_RUNS = _row(
+    3, "runs", "execution.runner",
+    "A compiled function may give up so often, one run after another, where the reference "
+    "executor does not, before it is no longer tried.",
+)  # fmt: skip
+REMEMBERED_SHAPES = _row(
+    4096, "combinations of shapes", "execution.runner",
+    "Bounds the memory of those for which the function is known at once.",
+)  # fmt: skip
+CLOCK_LOOK = _row(
+    64, "operations", "execution.reference",
+    "Between looks at the clock: an operation one by one takes 1 us or more.",
+)  # fmt: skip
+WAITING_EVENTS = _row(
+    2000, "events", "execution.tracer",
+    "Wait in memory, to be written to the file together.",
+)  # fmt: skip
+TRACE_EVENTS = _row(
+    200_000, "events", "execution.tracer",
+    "Bounds events of bodies in a file: above it a viewer gets slow.",
+)  # fmt: skip
+TRACE_READINGS = _row(
+    50_000, "readings", "execution.tracer",
+    "Bounds readings of the clock in compiled code.",
+)  # fmt: skip
+TRACE_SLOTS = _row(8, "slots", "execution.tracer", "Bounds an event: slots that it lists.")
+
+# When it pays to compile. The fit of these figures is told in `execution.break_even`.
+
+CALIBRATION_SECONDS = _row(
+    1.45e-3, "CPU seconds", "execution.break_even",
+    "The machine that the figures were measured on took so long for a piece of work like a "
+    "compiler's; another one's figures are in proportion.",
+)  # fmt: skip
+LOOK_SECONDS = _row(
+    (5e-4, 2e-5), "CPU seconds, and for each operation", "execution.break_even",
+    "To look for a graph on disk.",
+)  # fmt: skip
+PASS_SECONDS = _row(
+    (2.5e-3, 3.4e-4, 2.9e-8), "CPU seconds, for each operation, for each pair of them",
+    "execution.break_even",
+    "To come from a graph to source. Some passes look at all operations for some: 0.25 s for 774 "
+    "operations, 4 s for 6,100.",
+)  # fmt: skip
+FIRST_LOOK_SECONDS = _row(
+    0.015, "CPU seconds", "execution.break_even",
+    "What the first look of a process for a graph takes more: to digest nbta's sources.",
+)  # fmt: skip
+FIRST_BUILD_SECONDS = _row(
+    0.17, "CPU seconds", "execution.break_even",
+    "What the first build of a process takes more: to know Numba's types.",
+)  # fmt: skip
+LOAD_SECONDS = _row(
+    5e-3, "CPU seconds", "execution.break_even",
+    "To load machine code that is on disk.",
+)  # fmt: skip
+BUILD_SECONDS = _row(2.7e-2, "CPU seconds", "execution.break_even", "To build any source.")
+LINE_SECONDS = _row(9.2e-5, "CPU seconds", "execution.break_even", "To build a line.")
+UNLIKE_LINE_SECONDS = _row(
+    3.3e-4, "CPU seconds", "execution.break_even",
+    "To build a line unlike all others outside of loops: those that are like another one become "
+    "a loop over pieces (`compiler.rolling`).",
+)  # fmt: skip
+LOOP_SECONDS = _row(
+    1.35e-2, "CPU seconds", "execution.break_even",
+    "To build a loop in such lines, of which LLVM makes vector instructions.",
+)  # fmt: skip
+BRANCH_SECONDS = _row(3.2e-3, "CPU seconds", "execution.break_even", "To build a branch.")
+GAMMA_SECONDS = _row(
+    2.7e-2, "CPU seconds", "execution.break_even",
+    "To build a function of the gamma family, whose two ways are put there. Exponentials and "
+    "their kin take no more than other arithmetic.",
+)  # fmt: skip
+OPERATION_SECONDS = _row(
+    1e-6, "CPU seconds", "execution.break_even",
+    "Of an operation one by one, at least: 19 of 20 programs take more.",
+)  # fmt: skip
+SOURCE_WAIT = _row(
+    1.8, "times the estimate", "execution.break_even",
+    "To come to source takes a third of the whole, and is estimated less well than what follows. "
+    "It waits until this many times its estimate is spent: between what it takes and the whole "
+    "any moment will do.",
+)  # fmt: skip
+LEARNING_RATE = _row(
+    0.2, "part of a difference", "execution.break_even",
+    "How much of a difference between an estimate and what was measured belongs to the machine; "
+    "the rest belongs to the program.",
+)  # fmt: skip
+WALL_CLOCK_RUN = _row(
+    1e-3, "seconds", "execution.runner",
+    "A run as short as this is seldom interrupted, and is timed by the clock on the wall, which "
+    "takes 50 ns; the processor's takes 0.3 us, and 7 us where system calls are watched.",
+)  # fmt: skip
+
+# The runtime.
+
+UNWATCHED_TURNS = _row(
+    4095, "iterations, less 1", "runtime.intrinsics",
+    "Between two looks at signals: a look takes 0.1 us, with the interpreter's lock.",
+)  # fmt: skip
+WATCH_CYCLES = _row(
+    1 << 26, "cycles of the time stamp counter", "runtime.parallel",
+    "Between looks at signals, about 20 ms: where another thread keeps the interpreter's lock, a "
+    "look takes 5 ms.",
+)  # fmt: skip
+SPINS = _row(
+    64, "turns", "runtime.memory",
+    "A waiting loop makes so many before other threads get the processor: 2 us, about a system "
+    "call.",
+)  # fmt: skip
+LOOP_BYTES = _row(
+    64, "bytes", "runtime.methods",
+    "Up to here a plain loop beats a call of memcpy.",
+)  # fmt: skip
+FIRST_RESERVE = _row(
+    1 << 30, "bytes of address space", "runtime.buffers",
+    "Of the first mapped buffer of a growing array: memory only where it is written.",
+)  # fmt: skip
+MOST_LANES = _row(
+    1 << 16, "lanes", "runtime.lanes",
+    "More are no help to any machine; each takes about half a kilobyte.",
+)  # fmt: skip
+SOURCES_LISTED = _row(
+    8, "gradient arrays", "runtime.sources",
+    "Most arrays have one or two, and no table.",
+)  # fmt: skip
+MOST_HALVES = _row(
+    64, "half exponents", "ops.elementary",
+    "Up to here powers are products: twenty roundings are cheaper than `pow`, 1 ns beside 15.",
+)  # fmt: skip
+TOLD_SECONDS = _row(
+    2.0, "seconds", "runtime.waiting",
+    "After so long somebody waits, and is told for what.",
+)  # fmt: skip
+LOCK_SECONDS = _row(
+    600.0, "seconds", "runtime.compiled",
+    "After so long a process no longer waits: who has the lock may be stopped, or far away.",
+)  # fmt: skip
+LOCK_PAUSE = _row(
+    0.2, "seconds", "runtime.compiled",
+    "Between two looks at a lock, at most: 200 processes that wait take 2% of a processor.",
+)  # fmt: skip
+CODE_FOLDER = _row(
+    256 << 20, "bytes", "runtime.machine_code",
+    "Of all files; above it those go that were not used for longest.",
+)  # fmt: skip
+CODE_FILE = _row(
+    64 << 20, "bytes", "runtime.machine_code",
+    "One file may have so much; the largest that the tests make has 3 MB.",
+)  # fmt: skip
+LEFT_OVER_SECONDS = _row(
+    3600, "seconds", "runtime.machine_code",
+    "After so long a file that another process was writing is left over.",
+)  # fmt: skip
+TILE_HEIGHT = _row(
+    6, "rows of a product's tile", "runtime.matrices",
+    "With 4 vectors a row it takes 24 of 32 registers, with 2 vectors 12 of 16; five more hold "
+    "what is being multiplied.",
+)  # fmt: skip
+SUM_CHAINS = _row(
+    8, "independent sums", "runtime.matrices",
+    "Keep two pipelines of four stages busy.",
+)  # fmt: skip
+DOT_TILES = _row(
+    ((4, 4), (1, 8), (1, 4), (4, 1), (1, 1)), "rows and columns", "runtime.matrices",
+    "What `dots` can do at once: up to 16 sums in registers.",
+)  # fmt: skip
+PLAIN_PRODUCT = _row(
+    20_000, "multiply-adds of complex numbers", "runtime.matrices",
+    "Below, a plain loop beats the call into BLAS.",
+)  # fmt: skip
+BLAS_PRODUCT = _row(
+    1 << 28, "multiply-adds", "runtime.matrices",
+    "Above, BLAS with two threads beats tiles with one, where vectors have 64 bytes. In GFLOP/s "
+    "for float32, tiles, BLAS with one thread and with two, on a Zen 5 at 4 GHz: 237, 107, 188 "
+    "for (128, 512, 512), 242, 119, 203 for (512, 512, 512), 236, 116, 199 for (512, 1024, 512), "
+    "and 191, 103, 165 for x.T @ g of (128, 3200, 384). Where something else has one of two "
+    "processors, a call of BLAS with two threads takes up to 30 ms.",
+)  # fmt: skip
+BLAS_PRODUCT_NARROW = _row(
+    1 << 23, "multiply-adds", "runtime.matrices",
+    "The same where vectors have less. With AVX2 only: 82, 103, 171 for (64, 256, 1024), 122, "
+    "112, 184 for (128, 512, 512).",
+)  # fmt: skip
+PRODUCT_DEPTH = _row(
+    256, "rows of the inner dimension", "runtime.matrices",
+    "Gone through for one tile: 240 GFLOP/s for (64, 256, 1024), with 128 rows 231, with 64 rows "
+    "218. Packing what is not transposed costs more than it gains: 213.",
+)  # fmt: skip
+PRODUCT_BYTES = _row(
+    1 << 16, "bytes", "runtime.matrices",
+    "PRODUCT_DEPTH rows of a tile have no more: they must fit a cache.",
+)  # fmt: skip
+TRANSPOSED_ROWS = _row(
+    12, "rows", "runtime.matrices",
+    "From here on a transposed b is written the other way round. In GFLOP/s by `dots` and by "
+    "turning: 190 and 83 for (4, 256, 64), 182 and 117 for (8, 384, 128), 158 and 172 for (12, "
+    "96, 32), 157 and 181 for (16, 96, 32), 184 and 182 for (24, 384, 128).",
+)  # fmt: skip
+SPILLED_BYTES = _row(
+    1 << 20, "bytes", "runtime.matrices",
+    "Such a b does not stay in the second cache; a row times it goes through ROW_SLICE rows of b "
+    "at once, so that it reads it nearly in order: 72 GB/s for (1, 256, 1024), by tiles 51.",
+)  # fmt: skip
+ROW_SLICE = _row(8, "rows", "runtime.matrices", "See SPILLED_BYTES.")
+FACTOR_BLOCK = _row(
+    24, "rows and columns", "runtime.factors",
+    "Bounds what of a factor is computed without products.",
+)  # fmt: skip
+FACTOR_PLAIN = _row(64, "rows", "runtime.factors", "Up to here there are no blocks.")
+FACTOR_LAPACK = _row(
+    768, "rows", "runtime.factors",
+    "Above, LAPACK with its threads is faster than blocks, if it has the processors.",
+)  # fmt: skip
+FACTOR_PRODUCT = _row(
+    (32, 64, 128), "rows, inner length and columns", "runtime.factors",
+    "Of the products that blocks are made of.",
+)  # fmt: skip
+FACTOR_COLUMNS = _row(
+    16, "columns, or rows", "runtime.factors",
+    "Columns of a right side from which on blocks are worth it, and rows up to which a factor's "
+    "derivative needs none: for 8 it takes 0.13 us, in one block 0.4.",
+)  # fmt: skip
+
+#: Each constant's row by its name, in the order above.
+TABLE = dict(zip([name for name in list(globals()) if name.isupper()], _rows, strict=True))
+
+
+def of_room(room: str) -> dict[str, object]:
+    """The values that modules of a folder of the package decide by."""
+    rows = TABLE.items()
+    return {name: row.value for name, row in rows if row.module.partition(".")[0] == room}
