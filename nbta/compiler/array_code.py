@@ -303,9 +303,9 @@ class _Array:
         self.clears = plain.clears(key)
         self.infers = op.attrs.get("infer_shape", True) or _known(op)
         self.may_differ = bool(self.rank) and not self.infers  # elements may be of several shapes
-        row = op.attrs.get("packed_row", ())
-        self.packed = bool(op.attrs.get("packed")) and self.rank == len(row) and not self.adds
-        self.row = tuple(map(str, row))  # extents of a packed element
+        row = op.facts.row
+        self.packed = row is not None and self.rank == len(row) and not self.adds
+        self.row = tuple(map(str, row or ()))  # extents of a packed element
         self.length = self.limit = None
         code.initial += [
             (self.record + rt.ITEM, self.data.dtype.itemsize),
@@ -799,7 +799,7 @@ def _first_slot(code, loop, index):
 
 def _read_packed(code, op, array):
     index = code.integer(op.inputs[1])
-    if not op.attrs.get("sure"):
+    if not op.facts.is_written:
         code.fail_if(f"{index} < 0 or {index} >= {array.length}")
     if array.rank:
         start = code.variable(times(index, product(array.row)), "o")

@@ -267,8 +267,8 @@ def emit_while(code, op) -> None:
     code.flush()
     captured = [_captured(code, tensor) for tensor in loop.captured]
     variables = _variables(code, loop)
-    code.tiles += op.attrs.get("tiles", ())
-    code.joint += [op.name] if "joint" in op.attrs else []
+    code.tiles += filter(None, [op.facts.tiling])
+    code.joint += [op.name] if op.facts.has_adjoint else []
     code.add(f"# {op.name}")
     trips = _trips(code, loop, variables, captured)
     code.count(body, trips)

@@ -260,4 +260,4 @@ def _cause(op, loops, generated):
 def _cause_of_array(maker, reason):
     if not loops_around(maker):
         return f"The array {maker.name!r} is kept by Python, as {reason}."
-    return _NEST if maker.attrs.get("saves") else _INNER.format(reason)
+    return _NEST if maker.facts.is_saved else _INNER.format(reason)

@@ -6,7 +6,7 @@ Their elements lie one after the other without states.
 from typing import NamedTuple
 
 from nbta.compiler.manager import Fact, analysis, contract
-from nbta.compiler.nests import packing
+from nbta.compiler.nests import row_in_place
 from nbta.compiler.program import Program, changes
 from nbta.compiler.tapes import Tapes, place_of_flow
 from nbta.graph.operation import Operation, Tensor
@@ -67,14 +67,14 @@ def pack_arrays(program: Program) -> Program:
             continue
         create, filled = array[0], filling(tapes, array[0])
         values = [op.inputs[2] for op in users if op.record is WRITE]
-        if (filled is None and not create.attrs.get("appended")) or not values:
+        if (filled is None and not create.facts.is_appended) or not values:
             continue
-        found = packing(values[0].spec)
-        if all(packing(value.spec) == found for value in values):
-            create.attrs.update(found)
-            for op in users if found and filled is not None else ():
+        found = row_in_place(values[0].spec)
+        if all(row_in_place(value.spec) == found for value in values):
+            create.know(row=found)
+            for op in users if found is not None and filled is not None else ():
                 if op.record is READ and _is_there(tapes, filled, op):
-                    op.attrs["sure"] = True
+                    op.know(is_written=True)
     return program
 
 

@@ -123,7 +123,7 @@ def _is_of_numbers(tapes, create):
         filled = filling(tapes, create)
         if filled is not None:
             return filled.value.kind == DATA and filled.value.spec.rank == 0
-        appended = create.attrs.get("appended") and create.attrs["element_shape"] == ()
+        appended = create.facts.is_appended and create.attrs["element_shape"] == ()
         return appended and tapes.last_flow(create) is not None
     size = create.inputs[0]
     natural = size.spec.rank == 0 and tapes.is_natural(tapes.number(size))
@@ -158,7 +158,9 @@ def _may_read(tapes, create, reads, clearing):
 def _is_of_a_slot(read, create):
     """Whether a read is of reverse mode's; a user's may be past the end, where it finds zero."""
     return (
-        read.record is READ and read.attrs["dtype"] == create.attrs["dtype"] and "own" in read.attrs
+        read.record is READ
+        and read.attrs["dtype"] == create.attrs["dtype"]
+        and read.facts.of_adjoint
     )
 
 
@@ -180,7 +182,7 @@ def _is_added(tapes, write, create):
     value = write.inputs[2] if write.record in (WRITE, SCATTER) else None
     if value is None or value.dtype != create.attrs["dtype"]:
         return False
-    own = write.attrs.get("own")
+    own = write.facts.of_adjoint
     if write.record is SCATTER:
         return own and value.spec.rank == 1 and _count(write) is not None
     return value.spec.rank == 0 and (own or tapes.is_index(write.inputs[1]))

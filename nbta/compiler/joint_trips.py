@@ -220,7 +220,7 @@ class _Pair:
         for way, place in zip(ways, places, strict=True):
             new |= _moved_ahead(way, self._forward.op.outputs[place])
         substitute(back.op.graph, new)
-        self._forward.op.attrs["joint"] = True
+        self._forward.op.know(has_adjoint=True)
         self._sums_of[self._forward.op] = set(places)
 
     def _add(self, way, known):

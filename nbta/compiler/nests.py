@@ -26,7 +26,7 @@ from nbta.compiler.shape_passes import shape_in
 from nbta.compiler.tapes import Tape, Tapes, is_shadow, made
 from nbta.graph.graph import everything, lies_in, running, subgraphs, substitute
 from nbta.graph.labels import SAVED, call_after
-from nbta.graph.operation import DATA, FLOW, FLOW_SPEC, TAPES, Operation, Spec, Tensor
+from nbta.graph.operation import DATA, FLOW, FLOW_SPEC, TAPES, Facts, Operation, Spec, Tensor
 from nbta.graph.views import (
     Branch,
     Loop,
@@ -38,7 +38,7 @@ from nbta.graph.views import (
     variable_of,
 )
 from nbta.ops.arithmetic import ADD_N, add, less
-from nbta.ops.arrays import CREATE, GATHER, LOOKUP, READ, READS, SIZE, TRIP, Access, build
+from nbta.ops.arrays import CREATE, GATHER, LOOKUP, READ, READS, SIZE, TRIP, WRITTEN, Access, build
 from nbta.ops.bodies import trace
 from nbta.ops.dispatch import CONSTANT, PARAMETER, as_tensor, special
 from nbta.ops.filling import zeros
@@ -384,8 +384,8 @@ class Nest:
         with graph.as_default(), graph.control_dependencies(None):
             inputs = [graph.resolve(handle), index, graph.resolve(flow)]
             if op.record is RESTORE:
-                attrs = {**op.attrs, "sure": True}
-                found = graph.create(READ, inputs, attrs)
+                found = graph.create(READ, inputs, dict(op.attrs))
+                found.know(is_written=True)
             else:
                 found = graph.create(GATHER, inputs, dict(op.attrs))
         substitute(graph, {op.outputs[0]: found.outputs[0]})
@@ -461,9 +461,8 @@ class Nest:
             index = as_long(graph.resolve(trips[-1]))
             if self._is_repeated:
                 index = add(graph.resolve(self.start(trips[:-1], level)), index)
-            found = Access(*map(graph.resolve, (handle, flows[level]))).read(index, spec)
-            found.op.attrs["sure"] = True
-            return found
+            array = Access(*map(graph.resolve, (handle, flows[level])))
+            return array.read(index, spec, WRITTEN)
 
 
 def out_of_branch(case, value) -> Tensor:
@@ -499,8 +498,7 @@ def _array(value) -> Access:
         "element_shape": spec.shape if uniform else None,
         "infer_shape": uniform,
         "tensor_array_name": name,
-        "saves": True,
-        **packing(spec),
+        "facts": Facts(is_saved=True, row=row_in_place(spec)),
     }
     array = Access(*build(CREATE, [np.int32(0)], attrs, name))
     call_after(array.handle, value, SAVED)
@@ -683,8 +681,7 @@ class _Sums:
         def iteration(number, end):
             graph = number.graph
             saved = Access(graph.resolve(handle), graph.resolve(flow))
-            value = saved.read(add(graph.resolve(start), number), spec)
-            value.op.attrs["sure"] = True
+            value = saved.read(add(graph.resolve(start), number), spec, WRITTEN)
             return [add(number, ONE), Access(graph.resolve(own.handle), end).write(number, value)]
 
         def is_left(number, _):
@@ -945,17 +942,12 @@ def _is_of_trip(tapes, lookup):
     return array is not None and trip.record is TRIP and lies_in(array[0].graph, trip.graph)
 
 
-def packing(spec) -> dict:
-    """Attributes of a tape whose elements lie one behind the other; none where they may not.
-
-    Those are numbers, and short rows whose shape is known.
-    """
+def row_in_place(spec) -> tuple | None:
+    """The shape of elements that may lie contiguous: numbers, and short rows of a known shape."""
     if spec.kind != DATA or not shapes.is_known(spec.shape):
-        return {}
-    if spec.rank == 0:
-        return {"packed": True}
+        return None
     short = 0 < math.prod(spec.shape) <= PACKED_ROW and spec.dtype.char in NUMBERS
-    return {"packed": True, "packed_row": spec.shape} if short else {}
+    return spec.shape if spec.rank == 0 or short else None
 
 
 def as_long(index) -> Tensor:

@@ -177,7 +177,7 @@ def _is_visible(arrays, op, dropped):
 
 def frees(graph) -> list[Operation]:
     """What there is for memory alone: the ends of arrays that checkpoints make."""
-    return [op for op in running(graph) if op.record is CLOSE and op.attrs.get("frees")]
+    return [op for op in running(graph) if op.record is CLOSE and op.facts.only_frees]
 
 
 @contract(establishes=[Fact.BUFFERS_STAY])

@@ -26,7 +26,7 @@ def residual_notes(program) -> list[str]:
     Values are called by their names in the graph, for `nbta.graph.labels.Labels.put`.
     """
     uses = analysis(ArrayUses, program)
-    made = [op for op in running(program) if op.record is CREATE and op.attrs.get("saves")]
+    made = [op for op in running(program) if op.record is CREATE and op.facts.is_saved]
     notes = (_note(op, uses.users.get((op,), ())) for op in made)
     return [note for note in notes if note is not None]
 

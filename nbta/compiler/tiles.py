@@ -110,7 +110,8 @@ class _Regions:
         """Tile all of them, and say of other loops why they are not."""
         for op, reason in self._refused.items():
             if is_loop(op) and any(map(self._is_long_row, Loop(op).body.operations)):
-                op.attrs.setdefault("tiles", (f"{op.name}: not tile by tile, as {reason}",))
+                said = op.facts.tiling or f"{op.name}: not tile by tile, as {reason}"
+                op.know(tiling=said)
         for region in self.found:
             region.tile()
         return self.found
@@ -301,7 +302,7 @@ class _Region:
             body = trace(graph, f"{scope}body", specs, lambda *now: self._trip(ends, *now))
             made = add_while(cond, body, first, scope, origin=Loop(loops[0]).origin)
             names = ", ".join(op.name for op in loops)
-            made.attrs["tiles"] = (f"{names}: tile by tile",)
+            made.know(tiling=f"{names}: tile by tile")
             self.made = made
             pairs = zip(ends, made.outputs[2:], strict=True)
             new = {end.tensor: end.last(tensor, self._n) for end, tensor in pairs}

@@ -171,7 +171,7 @@ class Own:
         """Let all arrays that an access may mean have own elements, if one has."""
         if value not in self.tensors and self.arrays.isdisjoint(arrays):
             return
-        if not arrays or not all(array.attrs.get("saves") for array in arrays):
+        if not arrays or not all(array.facts.is_saved for array in arrays):
             raise DeclinedError
         self._changed |= not arrays <= self.arrays
         self.arrays |= arrays

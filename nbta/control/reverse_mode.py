@@ -142,7 +142,7 @@ class Computation:
         It lives on, and the rules of all that the program did with the array look it up later.
         """
         waits = [tensor for op in close.control_inputs for tensor in op.outputs]
-        if close.attrs.get("frees") or not any(map(self.wants, waits)):
+        if close.facts.only_frees or not any(map(self.wants, waits)):
             return
         if not all(map(_may_have_gradient, origins(close.inputs[0]))):
             return

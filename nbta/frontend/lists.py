@@ -693,7 +693,7 @@ def grow(error) -> None:
 
 def _appended(array):
     """An array, of which compiled code is told that each write is to the slot after all others."""
-    array.handle.op.attrs["appended"] = True
+    array.handle.op.know(is_appended=True)
     return array
 
 

@@ -439,6 +439,46 @@ class Shape(tuple):
         return format(str(self), spec)
 
 
+class Facts(NamedTuple):
+    """What is known of an operation besides its result, written down by what made it or proved it.
+
+    No result depends on these; they tell whoever makes it fast, or shows it, what to do.
+
+    Attributes
+    ----------
+    of_adjoint : bool
+        Of an access: reverse mode made it, to a slot that the forward pass has read or written, and
+        that nothing else reads.
+    is_written : bool
+        Of a read: the slot is in range and has a value.
+    is_saved : bool
+        Of an array: it is a tape, of values that a gradient needs.
+    is_appended : bool
+        Of an array: it is a list of Python's, and each write goes to the slot after all others.
+    row : tuple of int or None
+        Of an array: its elements lie contiguous, without states of slots, and have this shape.
+    only_frees : bool
+        Of the end of an array: nothing comes after it, it is there for the memory alone.
+    has_adjoint : bool
+        Of a loop: each iteration runs its adjoint iteration, too.
+    tiling : str or None
+        Of a loop: that it runs tile by tile, or why it does not; for people.
+    """
+
+    of_adjoint: bool = False
+    is_written: bool = False
+    is_saved: bool = False
+    is_appended: bool = False
+    row: tuple[int, ...] | None = None
+    only_frees: bool = False
+    has_adjoint: bool = False
+    tiling: str | None = None
+
+
+#: Of most operations.
+NO_FACTS = Facts()
+
+
 class Operation:
     """A node of a graph.
 
@@ -487,6 +527,15 @@ class Operation:
     def type(self) -> str:
         """Name of the record."""
         return self.record.name
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of it."""
+        return self.attrs.get("facts", NO_FACTS)
+
+    def know(self, **facts: Any) -> None:
+        """Write facts down."""
+        self.attrs = {**self.attrs, "facts": self.facts._replace(**facts)}
 
     def infer(self) -> tuple[Spec, ...]:
         """Specs of the outputs, by the record's shape rule.

@@ -7,7 +7,7 @@ import numpy as np
 
 from nbta.graph.graph import Graph, SubGraph, all_bodies, is_of_gradient
 from nbta.graph.labels import written
-from nbta.graph.operation import DATA, label_of
+from nbta.graph.operation import DATA, NO_FACTS, Facts, label_of
 from nbta.graph.views import arguments, is_loop
 
 
@@ -107,7 +107,10 @@ def _kind(tensor):
 
 def attributes(op) -> list[str]:
     """``key=value`` for the attributes that say more than the specs of the results do."""
-    return [f"{key}={_short(value)}" for key, value in op.attrs.items() if _says(key, value)]
+    said = {key: value for key, value in op.attrs.items() if key != "facts"}
+    known = zip(Facts._fields, op.facts, NO_FACTS, strict=True)
+    said |= {key: value for key, value, default in known if value != default}
+    return [f"{key}={_short(value)}" for key, value in said.items() if _says(key, value)]
 
 
 _HIDDEN = {
@@ -117,8 +120,8 @@ _HIDDEN = {
     "pattern",
     "spec",
     "origin",
-    "saves",
-    "own",
+    "is_saved",
+    "of_adjoint",
 }  # what specs or names show
 
 

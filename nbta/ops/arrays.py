@@ -18,6 +18,8 @@ from nbta.graph.operation import (
     FLOW_SPEC,
     HANDLE,
     HANDLE_SPEC,
+    NO_FACTS,
+    Facts,
     NotDifferentiable,
     Spec,
     Tensor,
@@ -40,6 +42,9 @@ def need_handle(handle):
         raise invalid("handle", message)
 
 
+#: Of accesses of reverse mode, and of reads of slots that have a value.
+OF_ADJOINT, WRITTEN = Facts(of_adjoint=True), Facts(is_written=True)
+
 # Making arrays and asking about them.
 
 TRIP = define(
@@ -55,13 +60,7 @@ def _infer_create(size, **attrs):
     return HANDLE_SPEC, FLOW_SPEC
 
 
-def _create(step, size, packed=False, packed_row=(), saves=False, appended=False, **attrs):
-    """``packed``: iterations fill a tape of numbers in order, and nothing but reads it.
-
-    Then compiled code needs no state of its slots. ``packed_row`` is the shape of rows in place of
-    numbers. ``saves``: it is a tape, whose values a gradient needs. ``appended``: it is a list of
-    Python's, and each write goes to the slot after all others.
-    """
+def _create(step, size, facts=NO_FACTS, **attrs):
     return step.add(TensorArray(size=size, **attrs)), FLOW_VALUE
 
 
@@ -179,13 +178,12 @@ SIZE = define(
 )
 
 
-def _infer_close(handle, frees=False):
+def _infer_close(handle, facts=NO_FACTS):
     need_handle(handle)
     return ()
 
 
-def _close(step, handle, frees=False):
-    """``frees`` says that nothing comes after: it is there for the memory alone."""
+def _close(step, handle, facts=NO_FACTS):
     step.array(handle).close()
     return ()
 
@@ -197,7 +195,7 @@ def _close_tangent(context, op, beside):
     all that uses any array: several handles may be of one gradient array.
     """
     graph = op.graph
-    if not op.attrs.get("frees"):
+    if not op.facts.only_frees:
         op.control_inputs = list(dict.fromkeys([*op.control_inputs, *context.lookups_before(op)]))
         graph.changed()
         return []
@@ -247,8 +245,7 @@ def _quick(integer):
     return int(integer) if isinstance(integer, np.integer) else integer
 
 
-def _write(step, handle, index, value, flow, *, own=False):
-    """``own``: of reverse mode, to a slot that the forward pass has read."""
+def _write(step, handle, index, value, flow, *, facts=NO_FACTS):
     if isinstance(value, np.generic) and not isinstance(value, np.flexible):
         value = np.asarray(value)  # quicker; an array of a short text has another dtype
     step.array(handle).write(_quick(index), value)
@@ -260,7 +257,7 @@ def _write_gradient(context, op, dflow):
     return [
         None,
         None,
-        context.stored(op, value, dflow, lambda g: g.read(index, value.spec, own=True)),
+        context.stored(op, value, dflow, lambda g: g.read(index, value.spec, OF_ADJOINT)),
         dflow,
     ]
 
@@ -278,8 +275,8 @@ WRITE = define(
 )
 
 
-def _scatter(step, handle, indices, value, flow, *, unstacks=False, own=False):
-    """``unstacks``: into the first slots; no rows tell their shape, too. ``own``: as `_write`."""
+def _scatter(step, handle, indices, value, flow, *, unstacks=False, facts=NO_FACTS):
+    """``unstacks``: into the first slots; no rows tell their shape, too."""
     array = step.array(handle)
     array.unstack(value) if unstacks else array.scatter(indices, value)
     return FLOW_VALUE
@@ -334,17 +331,12 @@ SPLIT = define(
 # Reading. ``known`` is the element shape as far as it is known when the graph is built.
 
 
-def _infer_read(handle, index, flow, *, dtype, known=None, kind=DATA, sure=False, own=False):
+def _infer_read(handle, index, flow, *, dtype, known=None, kind=DATA, facts=NO_FACTS):
     need_handle(handle)
     return Spec(dtype, known, kind)
 
 
-def _read(step, handle, index, flow, *, dtype, known=None, kind=DATA, sure=False, own=False):
-    """``sure`` says of a read of a packed array that the slot is sure to be written.
-
-    ``own`` says of one of reverse mode that the forward pass has written the slot, and that nothing
-    else reads it.
-    """
+def _read(step, handle, index, flow, *, dtype, known=None, kind=DATA, facts=NO_FACTS):
     array, index = step.array(handle), _quick(index)
     value = array.read(index) if array.dtype == dtype else array.read(index, dtype=dtype)
     if known is not None and value.shape != known and not shapes.compatible(value.shape, known):
@@ -362,7 +354,7 @@ def _read_gradient(context, op, dvalue):
     return [
         None,
         None,
-        context.accumulate(handle, flow, lambda g: g.write(index, dvalue, own=True)),
+        context.accumulate(handle, flow, lambda g: g.write(index, dvalue, OF_ADJOINT)),
     ]
 
 
@@ -429,7 +421,7 @@ def _gather_gradient(context, op, dvalue):
     return [
         None,
         None,
-        context.accumulate(handle, flow, lambda g: g.scatter(indices, dvalue, own=True)),
+        context.accumulate(handle, flow, lambda g: g.scatter(indices, dvalue, OF_ADJOINT)),
     ]
 
 
@@ -521,14 +513,14 @@ class Access(NamedTuple):
         attrs |= {"grows": True} if grows else {}
         return Access(*build(LOOKUP, [*self, *trip], attrs))
 
-    def write(self, index, value, *, own=False) -> Tensor:
+    def write(self, index, value, facts=NO_FACTS) -> Tensor:
         """The flow after a write."""
-        attrs = {"own": True} if own else {}
+        attrs = {} if facts is NO_FACTS else {"facts": facts}
         return build(WRITE, [self.handle, index, value, self.flow], attrs)[0]
 
-    def scatter(self, indices, value, *, own=False) -> Tensor:
+    def scatter(self, indices, value, facts=NO_FACTS) -> Tensor:
         """The flow after a scatter."""
-        attrs = {"own": True} if own else {}
+        attrs = {} if facts is NO_FACTS else {"facts": facts}
         return build(SCATTER, [self.handle, indices, value, self.flow], attrs)[0]
 
     def split(self, value, lengths) -> Tensor:
@@ -536,10 +528,10 @@ class Access(NamedTuple):
         inputs = [self.handle, value, lengths, self.flow]
         return build(SPLIT, inputs, {"partly": True})[0]
 
-    def read(self, index, spec, *, own=False) -> Tensor:
+    def read(self, index, spec, facts=NO_FACTS) -> Tensor:
         """An element like ``spec``."""
         attrs = {"dtype": spec.dtype, "known": spec.shape, "kind": spec.kind}
-        attrs |= {"own": True} if own else {}
+        attrs |= {} if facts is NO_FACTS else {"facts": facts}
         return build(READ, [self.handle, index, self.flow], attrs)[0]
 
     def gather(self, indices, spec) -> Tensor:
@@ -565,6 +557,6 @@ def tape(spec, name="tape") -> Access:
         "element_shape": spec.shape if uniform else None,
         "infer_shape": uniform,
         "tensor_array_name": name,
-        "saves": True,
+        "facts": Facts(is_saved=True),
     }
     return Access(*build(CREATE, [np.int32(0)], attrs, name))

@@ -32,7 +32,7 @@ import numpy as np
 from nbta.errors import invalid
 from nbta.graph.copying import Captured, Copy
 from nbta.graph.graph import lies_in, subgraphs, substitute
-from nbta.graph.operation import FLOW, HANDLE, Tensor
+from nbta.graph.operation import FLOW, HANDLE, Facts, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.views import Branch, Loop, is_branch, is_loop, variable_of
 from nbta.ops import arrays
@@ -320,7 +320,10 @@ def close_behind(graph, handles) -> None:
     with graph.as_default(), graph.control_dependencies(users):
         again = [_look_up_again(graph, op, found) for op in lookups if op.graph is not graph]
     with graph.control_dependencies(users + [op for op in again if op is not None]):
-        ends = [graph.create(CLOSE, [handle], {"frees": True}) for handle in found.values()]
+        ends = [
+            graph.create(CLOSE, [handle], {"facts": Facts(only_frees=True)})
+            for handle in found.values()
+        ]
     graph.outputs[0].op.control_inputs += ends
     graph.changed()
 

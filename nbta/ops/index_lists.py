@@ -19,7 +19,7 @@ are, and no gradient passes through them.
 import numpy as np
 
 from nbta.errors import out_of_range
-from nbta.graph.operation import FLOW_SPEC, HANDLE_SPEC, NotDifferentiable, Spec
+from nbta.graph.operation import FLOW_SPEC, HANDLE_SPEC, Facts, NotDifferentiable, Spec
 from nbta.ops.arrays import FLOW_VALUE, need_handle
 from nbta.ops.dispatch import define
 from nbta.ops.shaping import INT64
@@ -40,7 +40,7 @@ def _infer_create(count, **attrs):
     return HANDLE_SPEC, FLOW_SPEC
 
 
-def _create(step, count, *, dtype, element_shape, packed):
+def _create(step, count, *, dtype, element_shape, facts):
     """The attributes say of compiled code's array what it holds."""
     return step.add(_Slots(range(int(count)))), FLOW_VALUE
 
@@ -107,4 +107,4 @@ GATHER_SLOT_LIST = define("SlotListGather", _infer_gather, _gather, _NUMBERS, ef
 ON_SLOT_LISTS = frozenset({READ_SLOT_LIST, WRITE_SLOT_LIST, GATHER_SLOT_LIST})
 
 #: What compiled code asks of what makes an array.
-ATTRS = {"dtype": INT64, "element_shape": (), "packed": True}
+ATTRS = {"dtype": INT64, "element_shape": (), "facts": Facts(row=())}

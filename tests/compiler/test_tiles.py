@@ -383,7 +383,7 @@ def test_rows_that_fit_into_the_cache_are_one_tile():
         reference = nbta.value_and_grad(least_squares, (0, 1, 2), compiled=False)
         hold(compiled(*given(n)), reference(*given(n)), 1e-11)
     program = compiled._last.runner.ran.program
-    outer = next(op for op in loops(program) if op.attrs.get("tiles"))
+    outer = next(op for op in loops(program) if op.facts.tiling)
     assert sum(map(is_loop, running(outer.attrs["body"]))) == 2
 
 

@@ -283,7 +283,7 @@ def test_third_derivatives(f):
 
 
 def saved(graph):
-    return [op for op in nbta.graph.graph.everything(graph) if op.attrs.get("saves")]
+    return [op for op in nbta.graph.graph.everything(graph) if op.facts.is_saved]
 
 
 def test_nothing_is_saved():
