@@ -1,4 +1,4 @@
-"""The walk of a call through the package, as docs/architecture.md tells it.
+"""The path of a call through the package, as docs/architecture.md tells it, and files of its pages.
 
 ``python tests/package/test_walk.py`` puts the line numbers right.
 """
@@ -9,27 +9,36 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import nbta
 
 SOURCES = Path(nbta.__file__).parent
-PAGE = SOURCES.parent / "docs" / "architecture.md"
+ROOT = SOURCES.parent
+PAGE = ROOT / "docs" / "architecture.md"
+#: Pages on the design, which name files.
+PAGES = [
+    PAGE,
+    *sorted((ROOT / "docs").glob("adding_*.md")),
+    *sorted((ROOT / "docs" / "design_notes").glob("*.md")),
+]
 #: More than these nobody keeps in mind.
 FILES = 14
 
 
-_ROW = re.compile(r"`([\w/]+\.py):(\d+)` `([\w.]+)` \|")
+_ROW = re.compile(r"`(nbta/[\w/]+\.py):(\d+)` `([\w.]+)` \|")
+_FILE = re.compile(r"`([\w/]+(?:\.py|/))`")
 
 
 def walk():
     """Rows of the page: file, line, and the function's name."""
-    part = PAGE.read_text().split("## What a call goes through")[1].split("\n## ")[0]
+    part = PAGE.read_text().split("## The path of a call")[1].split("\n## ")[0]
     return [(file, int(line), name) for file, line, name in _ROW.findall(part)]
 
 
 def line_of(file, name):
     """Where a function or a method is defined, behind its overloads."""
-    body = ast.parse((SOURCES / file).read_text()).body
+    body = ast.parse((ROOT / file).read_text()).body
     for part in name.split("."):
         *_, found = (node for node in body if getattr(node, "name", None) == part)
         body = found.body
@@ -43,7 +52,7 @@ def in_order(calls):
     def note(frame, event, arg):
         code = frame.f_code
         if event == "call" and code.co_filename.startswith(root):
-            place = str(Path(code.co_filename).relative_to(SOURCES)), code.co_qualname
+            place = Path(code.co_filename).relative_to(ROOT).as_posix(), code.co_qualname
             found.setdefault(place, len(found))
 
     sys.setprofile(note)
@@ -84,11 +93,10 @@ def test_the_walk_is_short():
     assert 8 < len(files) <= FILES
 
 
-def test_files_that_the_page_names_are_there():
-    there = {str(path.relative_to(SOURCES)) for path in SOURCES.rglob("*.py")}
-    there |= {path.rpartition("/")[2] for path in there}
-    named = set(re.findall(r"`([\w/]+\.py)`", PAGE.read_text()))
-    assert {name for name in named - there if not name.startswith("tests/")} == set()
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_files_and_folders_that_a_page_names_are_there(page):
+    named = set(_FILE.findall(page.read_text()))
+    assert {name for name in named if not (ROOT / name).exists()} == set()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Addresses that native code keeps: what lies there lives, row by row of docs/architecture.md."""
+"""Addresses that native code keeps: what lies there lives, row by row of its design note."""
 
 import ctypes
 import gc
@@ -19,7 +19,7 @@ from nbta.runtime import request as rq
 from nbta.runtime.store import FIELD, HEADER
 
 SOURCES = Path(nbta.__file__).parent
-PAGE = SOURCES.parent / "docs" / "architecture.md"
+PAGE = SOURCES.parent / "docs" / "design_notes" / "kept_addresses.md"
 ROWS = {}
 #: Where an expression looks like an address and native code gets none.
 OTHER_USES = {
@@ -35,9 +35,9 @@ _TAKES = re.compile(
 
 def table():
     """Rows of the page: name -> modules."""
-    part = PAGE.read_text().split("## Addresses that native code keeps")[1].split("\n## ")[0]
-    rows = [line.strip("|").split(" | ") for line in part.splitlines() if line.startswith("|")]
-    return {row[0].strip(): set(re.findall(r"`([\w/]+\.py)`", row[-1])) for row in rows[2:]}
+    lines = PAGE.read_text().splitlines()
+    rows = [line.strip("|").split(" | ") for line in lines if line.startswith("|")]
+    return {row[0].strip(): set(re.findall(r"`nbta/([\w/]+\.py)`", row[-1])) for row in rows[2:]}
 
 
 def row(name):
@@ -106,7 +106,7 @@ def test_the_settings_block_is_the_one_that_llvm_knows():
     assert ctypes.c_int64.from_address(found + 8 * settings.EPOCH).value >= 1
 
 
-@row("entrances of kernels")
+@row("entry points of kernels")
 def test_entrances_are_held():
     """Also the stand-ins, which code may have found in the block and call later."""
     nbta.TensorArray("float64", 1)
