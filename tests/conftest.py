@@ -5,6 +5,7 @@ import os
 os.environ["NBTA_DEBUG"] = "1"  # read when nbta is first imported
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -27,3 +28,12 @@ def file(tmp_path):
     array.grad("gradients").write(0, [5.0, 6.0])
     nbta.save(path, array)
     return path
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Files of tests have no examples, and importing all that is here would run programs.
+
+    `tests/support/installed_wheel.py`, for one, names an empty folder as that of compiled code.
+    """
+    return [found for found in (yield) if not isinstance(found, DoctestModule)]
