@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from nbta import shapes
-from nbta.compiler.nests import as_long, bodies_of, threaded
+from nbta.compiler.carrying import as_long, bodies_of, threaded
 from nbta.control.control_flow import cond
 from nbta.graph.graph import current, lies_in
 from nbta.graph.operation import Spec, Tensor

@@ -3,54 +3,12 @@
 Their elements lie one after the other without states.
 """
 
-from typing import NamedTuple
-
+from nbta.compiler.array_fills import filling, row_in_place
 from nbta.compiler.manager import Fact, analysis, contract
-from nbta.compiler.nests import row_in_place
 from nbta.compiler.program import Program, changes
-from nbta.compiler.tapes import Tapes, place_of_flow
-from nbta.graph.operation import Operation, Tensor
-from nbta.graph.views import Loop, Variable, is_loop, origin
-from nbta.ops.arrays import CREATE, GATHER, READ, SIZE, WRITE, WRITES
-from nbta.ops.trip_counts import constant_of, counts_trips
-
-
-class _Filled(NamedTuple):
-    """The loop that makes all of an array's one write, and the place of its flow there."""
-
-    loop: Operation
-    place: int
-    write: Operation
-
-    @property
-    def flow(self) -> Variable:
-        """The variable of the loop that has the array's flow."""
-        return Loop(self.loop).variable(self.place)
-
-    @property
-    def value(self) -> Tensor:
-        """What each iteration writes."""
-        return self.write.inputs[2]
-
-
-def filling(tapes, create) -> _Filled | None:
-    """How one loop fills an array, an element in each iteration; None for others."""
-    writes = [op for op in tapes.uses.users[(create,)] if op.record in WRITES]
-    plain = create.record is CREATE and constant_of(create.inputs[0]) == 0
-    plain = plain and create.attrs["dynamic_size"] and not create.attrs["clear_after_read"]
-    if not plain or [op.record for op in writes] != [WRITE]:
-        return None
-    (write,) = writes
-    body = write.graph
-    loop = getattr(body, "owner", None)
-    if loop is None or not is_loop(loop) or loop.graph is not create.graph:
-        return None
-    if body is not Loop(loop).body or not counts_trips(Loop(loop)):
-        return None
-    place = place_of_flow(loop, write, create)
-    if write.inputs[1] is not Loop(loop).counter or place is None:
-        return None
-    return _Filled(loop, place, write)
+from nbta.compiler.tapes import Tapes
+from nbta.graph.views import origin
+from nbta.ops.arrays import GATHER, READ, SIZE, WRITE
 
 
 @contract(requires=[Fact.RANKS])

@@ -10,9 +10,9 @@ iteration.
 from itertools import pairwise
 from typing import NamedTuple
 
-from nbta.compiler.filled_arrays import filling
+from nbta.compiler.array_fills import filling
+from nbta.compiler.carrying import as_long, carried
 from nbta.compiler.manager import Fact, analysis, contract
-from nbta.compiler.nests import as_long, carried
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
 from nbta.compiler.tapes import Tapes

@@ -16,6 +16,7 @@ from operator import not_
 from nbta.compiler.induction import Linear, Trip
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
+from nbta.compiler.products import is_of_iterations
 from nbta.compiler.program import Program, changes
 from nbta.compiler.sums import sum_from, sum_of_summand
 from nbta.compiler.tapes import Tapes
@@ -26,7 +27,6 @@ from nbta.graph.operation import DATA, Operation, Tensor
 from nbta.graph.views import Branch, Loop, Variable, is_branch, is_loop
 from nbta.ops.arrays import CREATE, READ, SIZE, WRITE
 from nbta.ops.indexing import ADD_ITEM
-from nbta.ops.products import MATMUL, OUTER
 from nbta.ops.residuals import ADD_SAVED, RESTORE, SHADOW
 from nbta.ops.trip_counts import counts_trips, is_integer
 
@@ -191,7 +191,7 @@ class _Pair:
         )
         pure = pure and not any(op.control_inputs for op in inner)
         both = (*inner, *running(self._forward.body))
-        return pure and not any(map(_is_of_many_trips, both))
+        return pure and not any(map(is_of_iterations, both))
 
     def join(self) -> None:
         """Let the trips forward do what those back do, which are no more.
@@ -250,15 +250,6 @@ def _moved_ahead(way, last) -> dict[Tensor, Tensor]:
     op = way[-1].loop.op
     op.inputs[way[-1].place] = last
     return {way[0].last: way[1].last}
-
-
-def _is_of_many_trips(op) -> bool:
-    """Whether it makes a product that BLAS may make as one of all trips.
-
-    `product_passes` leaves those of stacks of matrices alone, which are one for each matrix.
-    """
-    ranks = [tensor.spec.rank for tensor in op.inputs]
-    return op.record in (MATMUL, OUTER) and (None in ranks or max(ranks) <= 2)
 
 
 def _behind(op) -> set[Operation]:

@@ -11,7 +11,8 @@ of each.
 from typing import NamedTuple
 
 from nbta import shapes
-from nbta.compiler.array_passes import written_as_whole
+from nbta.compiler.array_fills import written_as_whole
+from nbta.compiler.carrying import nothing_like
 from nbta.compiler.elements import (
     begins_of,
     element_shape,
@@ -25,7 +26,6 @@ from nbta.compiler.elements import (
     stacked,
 )
 from nbta.compiler.manager import Fact, analysis, contract
-from nbta.compiler.nests import nothing_like
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
 from nbta.compiler.tapes import Tapes

@@ -12,8 +12,9 @@ from itertools import pairwise
 
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
+from nbta.compiler.products import is_multiplied
 from nbta.compiler.program import Program, changes
-from nbta.compiler.recompute import Again, is_cheap, is_multiplied, kept_by, outermost_loop
+from nbta.compiler.recompute import Again, is_cheap, kept_by, outermost_loop
 from nbta.compiler.tapes import Tapes, may_shift
 from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in, substitute

@@ -7,7 +7,6 @@ iteration counts, which the loops around carry; adjoint loops read it from an ar
 shadow is a tensor of as many items, to which code adds in place.
 """
 
-import math
 from collections import defaultdict
 from itertools import chain
 from typing import NamedTuple
@@ -16,13 +15,14 @@ import numpy as np
 
 from nbta import shapes
 from nbta.codegen.code import NotCompiledError
-from nbta.codegen.values import NUMBERS
+from nbta.compiler.array_fills import row_in_place
+from nbta.compiler.carrying import as_long, bodies_of, out_of_branch, owners_around, threaded
 from nbta.compiler.hoisted_saves import hoisted
 from nbta.compiler.induction import depth
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
-from nbta.compiler.shape_passes import shape_in
+from nbta.compiler.shape_vectors import shape_in
 from nbta.compiler.tapes import Tape, Tapes, is_shadow, made
 from nbta.graph.graph import everything, lies_in, running, subgraphs, substitute
 from nbta.graph.labels import SAVED, call_after
@@ -30,7 +30,6 @@ from nbta.graph.operation import DATA, FLOW, FLOW_SPEC, TAPES, Facts, Operation,
 from nbta.graph.views import (
     Branch,
     Loop,
-    holder_in,
     is_body_of_branch,
     is_branch,
     is_loop,
@@ -38,7 +37,7 @@ from nbta.graph.views import (
     variable_of,
 )
 from nbta.ops.arithmetic import ADD_N, add, less
-from nbta.ops.arrays import CREATE, GATHER, LOOKUP, READ, READS, SIZE, TRIP, WRITTEN, Access, build
+from nbta.ops.arrays import CREATE, GATHER, LOOKUP, READ, SIZE, TRIP, WRITTEN, Access, build
 from nbta.ops.bodies import trace
 from nbta.ops.dispatch import CONSTANT, PARAMETER, as_tensor, special
 from nbta.ops.filling import zeros
@@ -53,11 +52,8 @@ from nbta.ops.residuals import (
     RESTORE_ROWS,
     SAVE,
     SHADOW,
-    empty_tape,
     shadow,
 )
-from nbta.ops.shaping import INT64, cast
-from nbta.tuning import PACKED_ROW
 
 _OF_FLOWS = TAPES[FLOW]
 
@@ -232,22 +228,6 @@ def owners_of(loop: Operation, users, depth) -> list | None:
         return [loop]
     around = owners_around(loop.graph, depth)
     return None if around is None else [loop, *around]
-
-
-def owners_around(graph, depth) -> list | None:
-    """So many loops around a graph, with branches in between, from the inside out; or None."""
-    found = []
-    while depth:
-        owner = getattr(graph, "owner", None)
-        if owner is None or not (is_branch(owner) or graph is Loop(owner).body):
-            return None
-        found.append(owner)
-        graph = owner.graph
-        depth -= is_loop(owner)
-    while is_body_of_branch(graph):  # what restores may be in a branch of its own
-        found.append(graph.owner)
-        graph = graph.owner.graph
-    return found
 
 
 def _level(owners, op, trips):
@@ -465,28 +445,6 @@ class Nest:
             return array.read(index, spec, WRITTEN)
 
 
-def out_of_branch(case, value) -> Tensor:
-    """A value of a branch after it; where another branch runs, zeros, or none of them."""
-    if not any(lies_in(value.graph, branch) for branch in case.branches):
-        return value
-    ends = []
-    for branch in case.branches:
-        with branch.as_default(), branch.control_dependencies(None):
-            here = lies_in(branch, value.graph)
-            ends.append(branch.resolve(value) if here else as_tensor(nothing_like(value), branch))
-    return case.add_result(ends)
-
-
-def nothing_like(value):
-    """What stands for a value where it is not made: zeros, or none of them."""
-    if value.spec.is_tape:
-        return empty_tape(value.spec)
-    if value.kind != DATA:
-        return special(value.kind)
-    extents = [extent if type(extent) is int else 0 for extent in value.spec.shape]
-    return np.zeros(extents, value.dtype)
-
-
 def _array(value) -> Access:
     """A new array that grows with a loop and has values like one of its body."""
     spec, name = value.spec, f"tape_of_{value.op.type}"
@@ -503,15 +461,6 @@ def _array(value) -> Access:
     array = Access(*build(CREATE, [np.int32(0)], attrs, name))
     call_after(array.handle, value, SAVED)
     return array
-
-
-def bodies_of(home, op):
-    """The bodies in a graph that an operation lies in, from the inside out."""
-    found, graph = [], op.graph
-    while graph is not home:
-        found.append(graph)
-        graph = graph.outer
-    return found
 
 
 def _is_number(value):
@@ -848,72 +797,6 @@ def _is_ragged(op, value):
     return shape_in(op.graph, value.spec.shape) is None
 
 
-def carried(graph, ops, value, act, order) -> Tensor:
-    """A value that goes through operations of a graph, and of bodies in it, one after another.
-
-    ``act(op, value)`` gives the value after one of them, which is the same where that only reads
-    it; ``order(graph)`` numbers operations in running order. The last value is returned.
-    """
-    holders = defaultdict(list)
-    for op in ops:
-        holders[holder_in(graph, op)].append(op)
-    for holder in sorted(holders, key=order(graph).get):
-        inner = holders[holder]
-        with graph.as_default(), graph.control_dependencies(None):
-            value = act(holder, value) if holder in inner else graph.resolve(value)
-        if holder not in inner:
-            value = _carried_in(holder, inner, value, act, order)
-    return value
-
-
-def _carried_in(holder, ops, value, act, order):
-    """`carried` through the bodies of a loop or branch."""
-    if is_branch(holder):
-        case = Branch(holder)
-        ends = [
-            carried(branch, [op for op in ops if lies_in(op.graph, branch)],
-                    branch.resolve(value), act, order)
-            for branch in case.branches
-        ]  # fmt: skip
-        pairs = zip(case.branches, ends, strict=True)
-        same = all(end is branch.resolve(value) for branch, end in pairs)
-        return value if same else case.add_result(ends)
-    loop, body = Loop(holder), Loop(holder).body
-    if all(op.record in READS for op in ops):
-        carried(body, ops, body.resolve(value), act, order)
-        return value
-    place = loop.count
-    loop.add_variable(value, lambda parameter: parameter)
-    body.outputs[place] = carried(body, ops, loop.variable(place).parameter, act, order)
-    body.changed()
-    return loop.variable(place).last
-
-
-def threaded(bodies, first, inner) -> list[Tensor]:
-    """A new variable of bodies in one another, given from the inside out; its last values.
-
-    ``inner(parameter)`` gives its next value in the innermost one, which is the first of the
-    result; each other one is what the loop or branch of a body gives. Other branches pass it on.
-    """
-    if not bodies:
-        return [inner(first)]
-    *deeper, body = bodies
-    op = body.owner
-    if is_branch(op):
-        with body.as_default(), body.control_dependencies(None):
-            following = threaded(deeper, body.resolve(first), inner)
-        branches = Branch(op).branches
-        ends = [following[-1] if branch is body else branch.resolve(first) for branch in branches]
-        return [*following, Branch(op).add_result(ends)]
-    loop, place = Loop(op), Loop(op).count
-    loop.add_variable(first, lambda parameter: parameter)
-    with body.as_default(), body.control_dependencies(None):
-        following = threaded(deeper, loop.variable(place).parameter, inner)
-    body.outputs[place] = following[-1]
-    body.changed()
-    return [*following, loop.variable(place).last]
-
-
 @contract(requires=[Fact.RANKS])
 @changes
 def forget_trips(program: Program) -> Program:
@@ -940,16 +823,3 @@ def _is_of_trip(tapes, lookup):
     """Whether the array was made in the trip whose number the lookup has."""
     array, trip = tapes.uses.array(lookup.inputs[0]), tapes.whereabouts(lookup.inputs[2]).tensor.op
     return array is not None and trip.record is TRIP and lies_in(array[0].graph, trip.graph)
-
-
-def row_in_place(spec) -> tuple | None:
-    """The shape of elements that may lie contiguous: numbers, and short rows of a known shape."""
-    if spec.kind != DATA or not shapes.is_known(spec.shape):
-        return None
-    short = 0 < math.prod(spec.shape) <= PACKED_ROW and spec.dtype.char in NUMBERS
-    return spec.shape if spec.rank == 0 or short else None
-
-
-def as_long(index) -> Tensor:
-    """An index as int64."""
-    return index if index.dtype == INT64 else cast(index, INT64)

@@ -305,17 +305,4 @@ def _hoisted(copy: Copy, op: Operation, inputs):
 
 def _is_movable(op, around):
     """Whether an operation can be done before the loop, on values from there, and cannot fail."""
-    return op.inputs and all(t in around for t in op.inputs) and not _waits(op) and is_sure(op)
-
-
-def is_sure(op: Operation) -> bool:
-    """Whether an operation cannot fail, whatever the values of its inputs are."""
-    patterns = {tensor.spec.shape for tensor in op.inputs}
-    if any(pattern is None or None in pattern for pattern in patterns):
-        return False
-    return op.record.is_total(op) and (len(op.inputs) == 1 or _sure_to_fit(op, patterns - {()}))
-
-
-def _sure_to_fit(op, patterns):
-    """Whether lengths that only the run tells cannot be unlike each other."""
-    return all(map(shapes.is_known, patterns)) or (len(patterns) == 1 and op.record.elementwise)
+    return op.inputs and all(t in around for t in op.inputs) and not _waits(op) and op.cannot_fail

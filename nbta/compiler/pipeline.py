@@ -18,13 +18,13 @@ from nbta.compiler.passes import fold_constants, hoist, keep_all, prune, share
 from nbta.compiler.plain_products import use_plain_products
 from nbta.compiler.product_passes import push_out_products, sum_products_outside
 from nbta.compiler.program import Program, extract, rebuild
-from nbta.compiler.recompute import rematerialise
+from nbta.compiler.rematerialisation import rematerialise
 from nbta.compiler.row_passes import push_out_elementwise, rows_of_elementwise
 from nbta.compiler.segments import loops_of_segments
 from nbta.compiler.shape_passes import shapes_of_variables, simplify_shapes
 from nbta.compiler.specialising import specialise
 from nbta.compiler.stand_ins import detach_gradients
-from nbta.compiler.tapes import read_in_branches, share_tapes
+from nbta.compiler.tape_passes import read_in_branches, share_tapes
 from nbta.compiler.tiles import tile
 from nbta.errors import invalid
 from nbta.graph.copying import copied

@@ -12,6 +12,7 @@ from nbta import shapes
 from nbta.compiler.induction import Counts, Linear
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
+from nbta.compiler.products import is_of_iterations
 from nbta.compiler.program import Program, changes
 from nbta.compiler.touched import users_of
 from nbta.graph.graph import at_line, current, live, running, substitute
@@ -393,15 +394,16 @@ class _Sums:
         op = term.op
         if op.control_inputs or not all(map(self._is_regular, [*op.inputs, term])):
             return None
-        if op.record is OUTER and all(t.spec.rank == 1 for t in op.inputs):
-            return _Product(*op.inputs)
         if op.record is SUM_TO:
             return self._sum(op)
         if op.record is CONCATENATE:
             return self._of_parts(op, first)
-        if op.record is not MATMUL or any(t.spec.rank != 2 for t in op.inputs):
+        ranks = {t.spec.rank for t in op.inputs}
+        if not is_of_iterations(op) or ranks != {2 if op.record is MATMUL else 1}:
             return None
         left, right = op.inputs
+        if op.record is OUTER:
+            return _Product(left, right)
         fits = _sure_to_be(left.spec.shape[1], right.spec.shape[0])
         return _Product(self._transposed(left), right) if fits else None
 

@@ -7,12 +7,9 @@ import numpy as np
 
 from nbta.compiler.final_values import Item, last_version
 from nbta.compiler.induction import Clamped, Counts, Linear, Trip, is_outside
-from nbta.compiler.manager import Fact, analysis, contract
-from nbta.compiler.passes import is_sure
-from nbta.compiler.program import Program, changes
 from nbta.compiler.tapes import Tapes, is_shadow, made
 from nbta.graph.copying import keep_shapes
-from nbta.graph.graph import lies_in, substitute
+from nbta.graph.graph import lies_in
 from nbta.graph.operation import DATA, HANDLE, Tensor
 from nbta.graph.views import Loop, is_body_of_branch, is_loop, origin, owners, variable_of
 from nbta.ops.arithmetic import add, floor_divide, maximum, multiply, subtract
@@ -22,65 +19,12 @@ from nbta.ops.filling import RANGE
 from nbta.ops.indexing import GETITEM, SET_ITEM, index_of
 from nbta.ops.joining import STACK
 from nbta.ops.loop import WHILE
-from nbta.ops.products import MATMUL, OUTER
 from nbta.ops.residuals import RESTORE, restore
 from nbta.ops.shaping import CAST, INT64, cast
-from nbta.ops.transposing import SWAPAXES, TRANSPOSE
 from nbta.ops.trip_counts import Limit, constant_of, is_integer, limit_before
 
 ADD, SUB, MUL = add.record, subtract.record, multiply.record
 FLOOR_DIVIDE = floor_divide.record
-
-
-@contract(requires=[Fact.RANKS, Fact.TAPES_OF_LOOPS], breaks=[Fact.SAVED_BY_TAPES])
-@changes
-def rematerialise(program: Program) -> Program:
-    """Compute again what a loop keeps on a tape, where that takes little.
-
-    From the number of the trip follow variables that each trip raises by as much, shapes and
-    integers, and rows of captured tensors; from what other tapes of the loop keep anyway follow
-    parts of it. `prune` then drops the tapes. What takes operations with numbers is chosen by
-    `nbta.compiler.least_saved`.
-    """
-    done = set()
-    while True:
-        tapes = analysis(Tapes, program)
-        reads = [op for op in tapes.uses.operations if op.record is RESTORE]
-        if not any(_is_simple(tapes, op) for op in reads):
-            return program
-        found = {op for op in reads if _replaced(tapes, op)}
-        if found <= done:  # what cannot be made again may have been given the same reads once more
-            return program
-        done |= found
-
-
-def _is_simple(tapes, read):
-    """Whether what a tape gives could be made again, by what makes it."""
-    made = tapes.whereabouts(read.outputs[0]).tensor
-    if made.op.record in (RESTORE, LOOKUP):
-        return made.kind == HANDLE or made.spec.is_tape
-    if made.op.record is PARAMETER:
-        return made.dtype.kind in "iu" or not made.spec.rank
-    return made.op.record is CONSTANT or is_cheap(made.op) or _items(made)
-
-
-def _replaced(tapes, read):
-    """Put what is computed again in place of what a tape gives; whether that can be."""
-    place = tapes.restored(read)
-    if place is None or read.control_inputs or read in tapes.uses.waited:
-        return False
-    tape, _ = tapes.tape_of(read.inputs[0])
-    users = tapes.restores[tape]
-    if tape in tapes.shadows or any(op.record is not RESTORE for op in users):
-        return False  # the tape stays
-    outermost = outermost_loop(tape.loop, place.trips)
-    seen = lies_in(read.graph, outermost.graph)  # not from a branch of its own
-    kept = kept_by(tapes, outermost) if seen and not any(map(is_multiplied, users)) else {}
-    again = Again(read.graph, tape.body, place.trips, kept, tapes).make(place.tensor)
-    if again is None:
-        return False
-    substitute(read.graph, {read.outputs[0]: again})
-    return True
 
 
 def outermost_loop(loop, trips):
@@ -97,21 +41,6 @@ def kept_by(tapes, loop):
         if tape.loop is loop and tape.value.kind == DATA:
             found.setdefault(tape.value, tape)
     return found
-
-
-def is_multiplied(read):
-    """Whether a product takes what a tape gives: it may be summed with the tape as a whole."""
-    todo = [read.outputs[0]]
-    for tensor in todo:
-        found = (op for op in read.graph.operations if op.record in _OF_MATRICES)
-        users = [op for op in found if any(t is tensor for t in op.inputs)]
-        if any(op.record in (MATMUL, OUTER) for op in users):
-            return True
-        todo += [op.outputs[0] for op in users]
-    return False
-
-
-_OF_MATRICES = frozenset((MATMUL, OUTER, SWAPAXES, TRANSPOSE))
 
 
 class Again:
@@ -198,7 +127,7 @@ class Again:
             return None
         if source.kind != DATA:  # only the same branch of another Case asks for it
             return self._again(source)
-        return self._computed(source) if is_sure(source.op) else None
+        return self._computed(source) if source.op.cannot_fail else None
 
     def _again(self, source):
         rules = {PARAMETER: self._counted, WHILE: self._after, RESTORE: self._restored_again,
@@ -213,7 +142,7 @@ class Again:
             inputs.append(self._input(tensor))
             if inputs[-1] is None:
                 return None
-        graph, inputs = self._far_out(inputs) if is_sure(op) else (self._graph, inputs)
+        graph, inputs = self._far_out(inputs) if op.cannot_fail else (self._graph, inputs)
         with graph.control_dependencies(None):
             made = graph.create(op.record, inputs, dict(op.attrs)).outputs
         keep_shapes(op.outputs, made)
@@ -300,7 +229,7 @@ class Again:
         """What an array still has in the end, where it was read or written."""
         if self._counts is None:
             return None
-        for item in _items(source):
+        for item in items_of(source):
             version = last_version(self._counts, item, self._graph)
             inputs = [version] if version is None else [self._graph.resolve(version)]
             inputs += map(self.make, item.scalars)
@@ -401,7 +330,7 @@ def _is_in_loop(graph):
     return owner is not None and is_loop(owner)
 
 
-def _items(source) -> list[Item]:
+def items_of(source) -> list[Item]:
     """The items of arrays that a value of a body is read from, or a number is written to."""
     op = source.op
     if getattr(source.graph, "owner", None) is None:

@@ -86,7 +86,7 @@ def _reads(op, users, graph):
         and is_dear(op)
         and not goes_in_vectors(loop, analysis(Counts, loop.body))
     ):
-        return []  # as `push_out_elementwise` wants it
+        return []  # before the loop they are vector instructions, in it one by one
     return reads if plain and len({r.inputs[-1] for r in reads}) == 1 else []
 
 

@@ -2,25 +2,17 @@
 
 import functools
 
-import numpy as np
-
 from nbta import shapes
 from nbta.compiler.manager import Fact, contract
-from nbta.compiler.passes import is_sure
 from nbta.compiler.program import Program, changes, rebuild
-from nbta.compiler.specialising import fits, specialise
+from nbta.compiler.shape_vectors import count_of, lengths_of_inputs, vector_of
 from nbta.graph.copying import Copy, copied
 from nbta.graph.graph import SubGraph, everything, running, subgraphs, sweep, unify
-from nbta.graph.operation import Operation, Tensor
+from nbta.graph.operation import Operation
 from nbta.graph.order import before
 from nbta.graph.views import origin, variable_of
-from nbta.ops.arithmetic import multiply
-from nbta.ops.dispatch import CONSTANT, PARAMETER
-from nbta.ops.indexing import GETITEM
-from nbta.ops.joining import STACK
+from nbta.ops.dispatch import PARAMETER
 from nbta.ops.shaping import SHAPE, SIZE
-
-__all__ = ["fits", "simplify_shapes", "specialise"]
 
 
 @contract(requires=[Fact.RANKS])
@@ -30,7 +22,7 @@ def simplify_shapes(program: Program) -> Program:
     Where all that a value was needed for is its shape, it is no longer computed; this is done only
     where that cannot have failed.
     """
-    lengths = _lengths(program)
+    lengths = lengths_of_inputs(program)
     waited_for = {other for op in everything(program) for other in op.control_inputs}
     chosen = set()
     for graph in [program, *(body for op in everything(program) for body in subgraphs(op))]:
@@ -65,16 +57,6 @@ def _measure_first(op):
     if source.spec.shape is not None and source is not origin(op.inputs[0]):
         op.inputs[0] = op.graph.resolve(source)
         op.graph.changed()
-
-
-def _lengths(program):
-    """Where each length is, among the inputs of a program: its number, and the axis."""
-    found = {}
-    for number, tensor in enumerate(program.inputs):
-        for axis, extent in enumerate(tensor.spec.shape or ()):
-            if isinstance(extent, shapes.Dim):
-                found.setdefault(extent, (number, axis))
-    return found
 
 
 def _is_needless(op, lengths, program):
@@ -123,7 +105,7 @@ def _is_safe(op: Operation, program):
         return False
     if op.record is PARAMETER:
         return op.graph is program or _is_safe_around(op, program)
-    return is_sure(op)
+    return op.cannot_fail
 
 
 def _is_safe_around(op, program):
@@ -135,7 +117,7 @@ def _simplified(chosen, lengths, copy: Copy, op: Operation, inputs):
     if op in chosen:
         if op.record.keeps:
             return inputs[:1]
-        build = _vector if op.record is SHAPE else _count
+        build = vector_of if op.record is SHAPE else count_of
         return [build(copy.graph, op.inputs[0].spec.shape, lengths)]
     if not subgraphs(op):
         return copied(copy, op, inputs)
@@ -149,73 +131,3 @@ def _with_captures(copy, op, inputs):
     bodies = [body for body in bodies if isinstance(body, SubGraph)]
     more = unify(bodies, len(bodies[0].inputs) - len(bodies[0].captures))
     return copy.create(op, [*inputs, *more], attrs)
-
-
-def shape_in(graph: SubGraph, shape) -> Tensor | None:
-    """A shape as a vector, somewhere in a program; None where its inputs do not tell it."""
-    lengths = _lengths(_outermost(graph))
-    known = shape is not None and all(type(n) is int or n in lengths for n in shape)
-    return _vector(graph, shape, lengths) if known else None
-
-
-def _outermost(graph):
-    while not isinstance(graph, Program):
-        graph = graph.outer
-    return graph
-
-
-def _once(graph, key, make):
-    """What is made at the start of the whole program, where it is not there yet."""
-    program = _outermost(graph)
-    if key not in program.cache:
-        program.cache[key] = make(program)
-    return graph.resolve(program.cache[key])
-
-
-def _vector(graph, shape, lengths):
-    """A shape as a tensor: a constant, or that of an input, or put together."""
-    if shapes.is_known(shape):
-        return _constant(graph, np.array(shape, np.int64))
-    return _once(graph, ("shape", shape), lambda program: _made_vector(program, shape, lengths))
-
-
-def _made_vector(program, shape, lengths):
-    for tensor in program.inputs:
-        if tensor.spec.shape == shape:
-            return program.create(SHAPE, [tensor], {}).outputs[0]
-    items = [_length(program, extent, lengths) for extent in shape]
-    return program.create(STACK, items, {"axis": 0}).outputs[0]
-
-
-def _length(program, extent, lengths):
-    """One length, as an int64 scalar."""
-    if type(extent) is int:
-        return _constant(program, np.array(extent, np.int64))
-    if ("length", extent) not in program.cache:
-        number, axis = lengths[extent]
-        whole = _vector(program, program.inputs[number].spec.shape, lengths)
-        made = program.create(GETITEM, [whole], {"key": (axis,)})
-        program.cache["length", extent] = made.outputs[0]
-    return program.cache["length", extent]
-
-
-def _count(graph, shape, lengths):
-    """How many elements a shape has."""
-    known = int(np.prod([n for n in shape if type(n) is int], dtype=object))
-    if shapes.is_known(shape):
-        return _constant(graph, np.array(known, np.int64))
-    return _once(graph, ("count", shape), lambda program: _product(program, known, shape, lengths))
-
-
-def _product(program, known, shape, lengths):
-    factors = [_length(program, n, lengths) for n in shape if type(n) is not int]
-    if known != 1:
-        factors.insert(0, _constant(program, np.array(known, np.int64)))
-    return functools.reduce(
-        lambda a, b: program.create(multiply.record, [a, b], {}).outputs[0], factors
-    )
-
-
-def _constant(graph, array):
-    array.flags.writeable = False
-    return graph.create(CONSTANT, [], {"value": array}).outputs[0]

@@ -13,21 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from nbta import shapes
-from nbta.compiler.elements import (
-    each,
-    element_shape,
-    extents_of_rows,
-    packed,
-    stacked,
-    unpacked,
-)
+from nbta.compiler.carrying import as_long, out_of_branch, owners_around
+from nbta.compiler.elements import each, element_shape, extents_of_rows, packed, stacked, unpacked
 from nbta.compiler.induction import Linear, around, depth
 from nbta.compiler.manager import Fact, analysis, contract
-from nbta.compiler.nests import as_long, out_of_branch, owners_around
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
 from nbta.compiler.recompute import Again
-from nbta.compiler.shape_passes import shape_in
+from nbta.compiler.shape_vectors import shape_in
 from nbta.compiler.tapes import Tapes
 from nbta.graph.graph import SubGraph, lies_in, substitute
 from nbta.graph.operation import FLOW, Operation, Spec, Tensor

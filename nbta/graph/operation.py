@@ -529,6 +529,17 @@ class Operation:
         return self.record.name
 
     @property
+    def cannot_fail(self) -> bool:
+        """Whether it has a result, whatever the values of its inputs are."""
+        patterns = {tensor.spec.shape for tensor in self.inputs}
+        if any(pattern is None or None in pattern for pattern in patterns):
+            return False
+        patterns -= {()}  # lengths that only the run tells must not be unlike each other
+        fit = len(self.inputs) == 1 or all(map(shapes.is_known, patterns))
+        fit = fit or (len(patterns) == 1 and self.record.elementwise)
+        return fit and self.record.is_total(self)
+
+    @property
     def facts(self) -> Facts:
         """What is known of it."""
         return self.attrs.get("facts", NO_FACTS)

@@ -10,7 +10,7 @@ from nbta.compiler.induction import Counts
 from nbta.compiler.joint_trips import join_trips
 from nbta.compiler.manager import BrokenPassError, Fact, Settings, analysis, contract, using
 from nbta.compiler.program import changes, extract
-from nbta.compiler.recompute import rematerialise
+from nbta.compiler.rematerialisation import rematerialise
 from nbta.compiler.tapes import Tapes
 from nbta.graph import verifier
 from nbta.graph.graph import Analysis, running

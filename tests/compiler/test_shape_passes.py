@@ -23,7 +23,8 @@ from tape_programs import (
 import nbta
 from nbta.compiler.passes import hoist
 from nbta.compiler.program import extract
-from nbta.compiler.shape_passes import fits, shapes_of_variables, simplify_shapes, specialise
+from nbta.compiler.shape_passes import shapes_of_variables, simplify_shapes
+from nbta.compiler.specialising import fits, specialise
 from nbta.graph.verifier import verify
 from nbta.shapes import Dim
 

@@ -25,9 +25,11 @@ from nbta.compiler.array_passes import arrays_to_tensors
 from nbta.compiler.least_saved import save_least
 from nbta.compiler.pipeline import optimised
 from nbta.compiler.program import extract
-from nbta.compiler.recompute import rematerialise
-from nbta.compiler.shape_passes import simplify_shapes, specialise
-from nbta.compiler.tapes import Tapes, share_tapes
+from nbta.compiler.rematerialisation import rematerialise
+from nbta.compiler.shape_passes import simplify_shapes
+from nbta.compiler.specialising import specialise
+from nbta.compiler.tape_passes import share_tapes
+from nbta.compiler.tapes import Tapes
 from nbta.graph.verifier import verify
 
 NETS = [tanh_rnn, gru, lstm, nested, halving]

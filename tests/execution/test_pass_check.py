@@ -11,7 +11,7 @@ from nbta.compiler import executable, pipeline
 from nbta.compiler.manager import contract
 from nbta.compiler.passes import share
 from nbta.compiler.program import changes
-from nbta.compiler.recompute import rematerialise
+from nbta.compiler.rematerialisation import rematerialise
 from nbta.execution.pass_check import PassError
 from nbta.graph.graph import running, substitute
 from nbta.ops.arithmetic import add, multiply

@@ -2,10 +2,13 @@
 
 import ast
 import functools
+import inspect
 import sys
 from pathlib import Path
 
 import nbta
+import nbta.namespace
+from nbta.graph.operation import TABLE
 
 ROOT = Path(nbta.__file__).parent
 FILES = {
@@ -52,23 +55,15 @@ ROWS = [
     {"nbta.cli"},
     {"nbta.__main__"},
 ]
-#: Imports inside functions, which run later: these may go against the order.
-DEFERRED = {
-    ("nbta.tensor_array", "nbta.saving"),  # pickling
-    ("nbta.tensor_array", "nbta.inspect.array_view"),  # showing itself
-    ("nbta.symbolic", "nbta.inspect.diagram"),
-    ("nbta.graph.graph", "nbta.graph.printer"),
-    ("nbta.ops.extents", "nbta.ops.joining"),  # a shape may be made of tensors,
-    ("nbta.ops.extents", "nbta.ops.shaping"),  # and making tensors needs shapes
-    ("nbta.ops.dispatch", "nbta.ops.joining"),  # so may a list that stands for an array
-    ("nbta.ops.indexing", "nbta.ops.joining"),
-    ("nbta.ops.gathering", "nbta.ops.joining"),
-    ("nbta.ops.products", "nbta.ops.diagonals"),  # of a letter twice in an operand of einsum
-    ("nbta.frontend.conversion", "nbta.frontend.runtime"),  # which converts what it calls
-    ("nbta.frontend.control", "nbta.frontend.iteration"),  # whose ranges a branch may give
-}
 #: What the runtime may import besides itself.
-BELOW_RUNTIME = {"nbta.errors", "nbta.naming", "nbta.immutable", "nbta.dtypes", "nbta.shapes"}
+BELOW_RUNTIME = {
+    "nbta.errors",
+    "nbta.naming",
+    "nbta.immutable",
+    "nbta.dtypes",
+    "nbta.shapes",
+    "nbta.tuning",
+}
 THIRD_PARTY = {"llvmlite", "numba", "numpy", "scipy"}
 OPTIONAL = {("ml_dtypes", True), ("cloudpickle", True)}  # only inside functions
 #: What users import themselves, and what it may need beside.
@@ -151,16 +146,6 @@ def goes_down(module, name):
     return row_of(name) <= row_of(module)
 
 
-def test_imports_against_the_order_are_known_and_wait_inside_functions():
-    late = {
-        (module, name)
-        for module in FILES
-        for name in ours(module, late=True)
-        if row_of(name) > row_of(module) or module in reachable(name)
-    }
-    assert late == DEFERRED
-
-
 @functools.cache
 def reachable(module):
     """All modules that a module needs, directly or by way of others."""
@@ -190,15 +175,6 @@ def packages_missing(module):
     return needed - set(sys.stdlib_module_names) - THIRD_PARTY - extra
 
 
-@pytest.mark.parametrize("module", [m for m in FILES if m.startswith("nbta.runtime")])
-def test_the_runtime_knows_nothing_of_what_stands_above(module):
-    known = {"nbta.errors", "nbta.naming", "nbta.immutable", "nbta.dtypes", "nbta.shapes"}
-    known |= {"nbta.tuning"}
-    assert {n for n in ours(module) if not n.startswith("nbta.runtime")} <= known
-
-
-@pytest.mark.parametrize("path", FILES.values(), ids=FILES)
-def test_functions_are_short(path):
 def test_functions_are_short():
     long = [
         (module, node.name)
@@ -249,3 +225,93 @@ def test_no_lock_that_forks_do_not_know_of():
     made = ["cached_property", "Lock(", "RLock(", "Condition(", "Semaphore("]
     runtime = {m: path.read_text() for m, path in FILES.items() if m.startswith("nbta.runtime")}
     assert [(m, name) for m, text in runtime.items() for name in made if name in text] == []
+
+
+COMPILER = [m for m in FILES if m.startswith(("nbta.compiler.", "nbta.codegen."))]
+
+
+def has_passes(module):
+    """Whether a module has passes, which have contracts."""
+    functions = [node for node in tree_of(module).body if isinstance(node, ast.FunctionDef)]
+    return any(ast.unparse(d).startswith("contract(") for f in functions for d in f.decorator_list)
+
+
+PASSES = [module for module in COMPILER if has_passes(module)]
+
+
+def test_modules_of_passes_are_found():
+    assert {"nbta.compiler.passes", "nbta.compiler.tape_passes"} < set(PASSES)
+    assert not {"nbta.compiler.tapes", "nbta.compiler.manager"} & set(PASSES)
+
+
+def test_passes_know_nothing_of_each_other():
+    """Analyses and what builds programs are for all; after a change a pass may call `prune`."""
+    found = {
+        (module, f"{node.module}.{alias.name}")
+        for module in PASSES
+        for node in ast.walk(tree_of(module))
+        if isinstance(node, ast.ImportFrom) and node.module in PASSES
+        for alias in node.names
+    }
+    assert {(m, name) for m, name in found if name != "nbta.compiler.passes.prune"} == set()
+    named = {(m, name) for m in PASSES for name in ours(m) if name in PASSES}
+    assert {(m, name) for m, name in named if name != "nbta.compiler.passes"} == set()
+
+
+def test_names_of_operations_tell_nothing():
+    methods = {"startswith", "endswith", "removeprefix", "removesuffix", "find", "split"}
+    asked = [
+        (module, ast.unparse(node))
+        for module in COMPILER
+        for node in ast.walk(tree_of(module))
+        if (isinstance(node, ast.Attribute) and node.attr in methods and is_name(node.value))
+        or (isinstance(node, ast.Compare) and compares_text(node))
+    ]
+    assert asked == []
+
+
+def is_name(node):
+    """Whether an expression is the name or the scope of something."""
+    return isinstance(node, ast.Attribute) and node.attr in ("name", "scope")
+
+
+def compares_text(node):
+    """Whether a comparison is of a name with a text."""
+    texts = any(
+        isinstance(n, ast.Constant) and isinstance(n.value, str)
+        for n in (node.left, *node.comparators)
+    )
+    return texts and any(map(is_name, (node.left, *node.comparators)))
+
+
+@functools.cache
+def attributes_of_records():
+    """What the rules of all operations are given."""
+    rules = [rule for record in TABLE.values() for rule in (record.infer, record.evaluate)]
+    names = {name for rule in rules for name in inspect.signature(rule).parameters}
+    return names | set(inspect.signature(nbta.TensorArray).parameters)
+
+
+def test_attributes_are_those_of_records():
+    """What a pass knows of an operation besides is in `Facts`, not in an attribute of its own."""
+    known = attributes_of_records()
+    found = {(m, key) for m in COMPILER for node in ast.walk(tree_of(m)) for key in keys_of(node)}
+    assert {(module, key) for module, key in found if key not in known} == set()
+
+
+def keys_of(node):
+    """The attributes of an operation that a part of an expression names."""
+    if isinstance(node, ast.Subscript) and is_attrs(node.value):
+        found = [node.slice]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        found = node.args[:1] if is_attrs(node.func.value) else []
+    elif isinstance(node, ast.Compare) and any(map(is_attrs, node.comparators)):
+        found = [node.left]
+    else:
+        found = []
+    return [key.value for key in found if isinstance(key, ast.Constant)]
+
+
+def is_attrs(node):
+    """Whether an expression is an operation's attributes."""
+    return isinstance(node, ast.Attribute) and node.attr == "attrs"
