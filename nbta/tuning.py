@@ -86,7 +86,7 @@ ENDLESS_PRICE = _row(
     "More than all that a program could save together: such a value is not saved.",
 )  # fmt: skip
 PACKED_ROW = _row(
-    16, "numbers", "compiler.nests",
+    16, "numbers", "compiler.array_fills",
     "Bounds the rows that lie contiguous in linearised tapes.",
 )  # fmt: skip
 UNTILED_ITEMS = _row(

@@ -72,6 +72,15 @@ def _creation(array, counts):
     return op if fixed and counts.number(op.inputs[0]).is_natural() else None
 
 
+def slots_in_order(op) -> Tensor | None:
+    """How many slots a scatter or gather goes to, if these are the first ones in order."""
+    slots = origin(op.inputs[1]).op
+    if slots.record is not RANGE:
+        return None
+    first, last, step = slots.inputs
+    return last if (constant_of(first), constant_of(step)) == (0, 1) else None
+
+
 class _Whole:
     """An array that one scatter fills, and that is only read behind it."""
 
@@ -117,12 +126,8 @@ class _Whole:
 
     def _covers(self, op, size):
         """Whether the indices of a scatter or gather are all slots in order."""
-        indices = origin(op.inputs[1]).op
-        return (
-            indices.record is RANGE
-            and (constant_of(indices.inputs[0]), constant_of(indices.inputs[2])) == (0, 1)
-            and self._counts.number(indices.inputs[1]) == size
-        )
+        count = slots_in_order(op)
+        return count is not None and self._counts.number(count) == size
 
     def _row(self):
         return self.value.spec.shape[1:]

@@ -10,7 +10,7 @@ iteration.
 from itertools import pairwise
 from typing import NamedTuple
 
-from nbta.compiler.array_fills import filling
+from nbta.compiler.array_fills import filling, slots_in_order
 from nbta.compiler.carrying import as_long, carried
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
@@ -19,11 +19,10 @@ from nbta.compiler.tapes import Tapes
 from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in, substitute
 from nbta.graph.operation import DATA, Operation, Tensor
-from nbta.graph.views import Loop, holder_in, is_loop, origin, owners
+from nbta.graph.views import Loop, holder_in, is_loop, owners
 from nbta.ops.arrays import CREATE, GATHER, LOOKUP, READ, SCATTER, SIZE, WRITE, WRITES, clears
-from nbta.ops.filling import RANGE, zeros
+from nbta.ops.filling import zeros
 from nbta.ops.indexing import add_item, getitem
-from nbta.ops.trip_counts import constant_of
 
 
 @contract(requires=[Fact.RANKS])
@@ -78,7 +77,7 @@ class _Sums(NamedTuple):
 def _access(op, sums):
     """A tensor after what an operation does to the gradient array in whose place it is."""
     if op.record in WRITES:
-        key = op.inputs[1] if op.record is WRITE else slice(op.graph.resolve(_count(op)))
+        key = op.inputs[1] if op.record is WRITE else slice(op.graph.resolve(slots_in_order(op)))
         sums = add_item(sums, key, op.inputs[2])
         substitute(op.graph, {op.outputs[0]: op.inputs[3]})
     else:
@@ -166,7 +165,7 @@ def _is_of_a_slot(read, create):
 
 def _is_whole(tapes, stack, create):
     """Whether all slots are gathered in order, once, where the forward array is made."""
-    count = _count(stack)
+    count = slots_in_order(stack)
     return (
         stack.graph is create.graph
         and not create.attrs["dynamic_size"]
@@ -184,14 +183,5 @@ def _is_added(tapes, write, create):
         return False
     own = write.facts.of_adjoint
     if write.record is SCATTER:
-        return own and value.spec.rank == 1 and _count(write) is not None
+        return own and value.spec.rank == 1 and slots_in_order(write) is not None
     return value.spec.rank == 0 and (own or tapes.is_index(write.inputs[1]))
-
-
-def _count(op):
-    """How many slots a scatter or gather goes to, if these are the first ones in order."""
-    slots = origin(op.inputs[1]).op
-    if slots.record is not RANGE:
-        return None
-    first, last, step = slots.inputs
-    return last if (constant_of(first), constant_of(step)) == (0, 1) else None

@@ -54,7 +54,7 @@ class _State(NamedTuple):
 def _states(loop):
     """What a loop keeps in the first trip of each segment."""
     cases = [(tape, tape.following.op) for tape in loop.variables()]
-    found = [_state(tape, case) for tape, case in cases if case.attrs.get("keeps_state")]
+    found = [_state(tape, case) for tape, case in cases if case.facts.keeps_state]
     return [] if None in found else found
 
 

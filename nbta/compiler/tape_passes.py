@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbta import shapes
+from nbta.compiler.array_fills import slots_in_order
 from nbta.compiler.induction import Linear
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
@@ -19,7 +20,6 @@ from nbta.ops.dispatch import constant_in
 from nbta.ops.filling import RANGE
 from nbta.ops.residuals import RESTORE, RESTORE_ROWS, SAVE
 from nbta.ops.shaping import CAST
-from nbta.ops.trip_counts import constant_of
 
 
 @contract(requires=[Fact.RANKS, Fact.TAPES_OF_LOOPS])
@@ -219,11 +219,9 @@ def _says(pattern, shape):
 def _is_whole(tapes, gather, flow, count):
     """Whether a gather takes slots 0 to the last, where the loop is over."""
     indices = origin(gather.inputs[1])
-    made = indices.op
     if gather.graph is not flow.graph or origin(gather.inputs[2]) is not flow:
         return False
-    if made.record is not RANGE or indices.graph is not flow.graph:
+    slots = slots_in_order(gather)
+    if slots is None or indices.graph is not flow.graph or slots.dtype != indices.op.attrs["dtype"]:
         return False
-    bounds = constant_of(made.inputs[0]), constant_of(made.inputs[2])
-    same = made.inputs[1].dtype == made.attrs["dtype"]
-    return same and bounds == (0, 1) and tapes.number(made.inputs[1]) == count
+    return tapes.number(slots) == count

@@ -14,7 +14,7 @@ from nbta.errors import invalid
 from nbta.graph.dependence import dependence
 from nbta.graph.graph import at_line, current, unify
 from nbta.graph.labels import call_after
-from nbta.graph.operation import DATA, Spec
+from nbta.graph.operation import DATA, NO_FACTS, Spec
 from nbta.graph.views import Branch
 from nbta.ops.arithmetic import where
 from nbta.ops.bodies import GradientGraph, no_gradient_like, parts_are_read
@@ -30,7 +30,7 @@ from nbta.ops.filling import zeros
 from nbta.ops.residuals import empty_tape
 
 
-def _infer(index, *specs, branches, keeps_state=False):
+def _infer(index, *specs, branches, facts=NO_FACTS):
     results = [[tensor.spec for tensor in branch.outputs] for branch in branches]
     return tuple(_either(*specs) for specs in zip(*results, strict=True))
 
@@ -53,7 +53,7 @@ def choose(index, branches):
     return branches[place if 0 <= place < len(branches) else -1]
 
 
-def _evaluate(step, values, *, branches, keeps_state=False):
+def _evaluate(step, values, *, branches, facts=NO_FACTS):
     return step.function(choose(values.pop(0), branches))(step, values)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from nbta.graph.dependence import closure, loop_edges, uses
 from nbta.graph.graph import SubGraph, current, drop_unused, substitute, unify
 from nbta.graph.labels import ADJOINT, SAVED, call_after, shown_loop
-from nbta.graph.operation import DATA, FLOW, Spec, Tensor
+from nbta.graph.operation import DATA, FLOW, Facts, Spec, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.views import Loop
 from nbta.ops.arithmetic import add, less, minimum, subtract
@@ -396,8 +396,8 @@ def _on_state_tape(op, place, schedule) -> Tensor:
                     branches[0].outputs = [saved]
                 with branches[1].as_default():
                     branches[1].outputs = [branches[1].resolve(tape)]
-                first = begins(schedule, loop.counter)
-                return add_case(first, branches, scope, keeps_state=True).outputs[0]
+                first, facts = begins(schedule, loop.counter), Facts(keeps_state=True)
+                return add_case(first, branches, scope, facts=facts).outputs[0]
 
         op.tapes[parameter] = loop.add_variable(start, following)
     return op.tapes[parameter]
