@@ -33,7 +33,7 @@ PAGES = [
     if "generated" not in path.parts and "_build" not in path.parts
 ]
 #: Pages for developers, which name parts of the code.
-CODE = {"performance.md", "measurements.md", "adding_an_op.md", "changelog.md"}
+CODE = {"performance.md", "adding_an_op.md", "changelog.md"}
 
 
 def found(text):
