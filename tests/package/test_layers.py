@@ -38,6 +38,7 @@ ROWS = [
     {"nbta.array_memory", "nbta.inspect.array_view", "nbta.inspect.picture"},
     {"nbta.tensor_array"},
     {"nbta.packing", "nbta.saving"},
+    {"nbta.loops"},
     {"nbta.graph", "nbta.codegen"},
     {"nbta.ops"},
     {"nbta.structure", "nbta.symbolic"},

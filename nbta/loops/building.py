@@ -1,0 +1,204 @@
+"""How rules make nodes: expressions by operators, statements in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from nbta.loops import text as texts
+from nbta.loops.nodes import (
+    ONE,
+    ZERO,
+    Call,
+    Comment,
+    Constant,
+    Expression,
+    For,
+    If,
+    Logical,
+    Mark,
+    Name,
+    Select,
+    Statement,
+    Unary,
+    Versions,
+    While,
+    as_node,
+)
+from nbta.loops.versions import versions_of
+
+
+def expression(value: Any) -> Expression:
+    """An expression, a number as one, or what a rule has as text."""
+    return texts.expression(value) if isinstance(value, str) else as_node(value)
+
+
+def call(name: str, *arguments: Any) -> Call:
+    """A call of a function by its name."""
+    return Call(Name(name), tuple(map(expression, arguments)))
+
+
+def where(test: Any, one: Any, other: Any) -> Select:
+    """One of two values."""
+    return Select(expression(test), expression(one), expression(other))
+
+
+def both(*operands: Any) -> Logical:
+    """Whether all of some truth values hold."""
+    return Logical("and", tuple(map(expression, operands)))
+
+
+def either(*operands: Any) -> Logical:
+    """Whether any of some truth values holds."""
+    return Logical("or", tuple(map(expression, operands)))
+
+
+def not_(operand: Any) -> Unary:
+    """Whether a truth value does not hold."""
+    return Unary("not", expression(operand))
+
+
+def sum_of(*terms: Any) -> Expression:
+    """A sum; numbers that change nothing are left out, as are terms of no text."""
+    nodes = [expression(term) for term in terms if term != ""]
+    nodes = [node for node in nodes if node != ZERO]
+    if not nodes:
+        return ZERO
+    found = nodes[0]
+    for node in nodes[1:]:
+        found = found + node
+    return found
+
+
+def product_of(*terms: Any) -> Expression:
+    """A product; factors that change nothing are left out."""
+    nodes = [expression(factor) for factor in terms]
+    if ZERO in nodes:
+        return ZERO
+    nodes = [node for node in nodes if node != ONE]
+    if not nodes:
+        return ONE
+    found = nodes[0]
+    for node in nodes[1:]:
+        found = found * node
+    return found
+
+
+class Block:
+    """Statements, one after another; and where more of them are added.
+
+    Iterating gives what is there in the end: places are filled, and versions are made.
+    """
+
+    __slots__ = ("_items",)
+
+    def __init__(self, statements: Iterable[Statement] = ()):
+        self._items: list[Statement | Block] = list(statements)
+
+    def add(self, *statements: Statement | str) -> None:
+        """More statements at the end."""
+        self._items.extend(
+            texts.statement(each) if isinstance(each, str) else each for each in statements
+        )
+
+    def place(self) -> Block:
+        """A block at the end whose statements come later."""
+        block = Block()
+        self._items.append(block)
+        return block
+
+    def versions(self, *names: str) -> Block:
+        """A block that is there twice: for when one of some truth values holds, and for when none.
+
+        Where none holds, and where a single one does, names are constants, and blocks under them
+        are there without a condition or not at all. The block is there once where nothing in it
+        asks.
+        """
+        block = Block()
+        self._items.append(Versions(block, names))
+        return block
+
+    def nest(self, header: str | Statement) -> Block:
+        """The block of a header such as ``for i in range(n):``, or of a statement that has one."""
+        if isinstance(header, str):
+            if header == "else:":
+                return self._alternative()
+            if header.startswith("elif "):
+                otherwise = self._alternative()
+                marks, otherwise._items = otherwise._items, []
+                block = otherwise.nest(header[2:])
+                block._items.extend(marks)
+                return block
+            header = texts.header(header, Block)
+        self._items.append(header)
+        return header.blocks[0]
+
+    def _alternative(self) -> Block:
+        """The block of the last branch that is for when its test does not hold."""
+        marks: list[Statement | Block] = []
+        while self._items and isinstance(self._items[-1], Mark | Comment):
+            marks.insert(0, self._items.pop())
+        last = self._items[-1] if self._items else None
+        if not isinstance(last, If):
+            raise ValueError("no branch is there whose alternative this could be")
+        while last.otherwise.size:
+            (last,) = last.otherwise._items  # type: ignore[assignment, misc]
+        last.otherwise._items.extend(marks)
+        return last.otherwise
+
+    @property
+    def size(self) -> int:
+        """How many statements and places there are."""
+        return len(self._items)
+
+    def items_from(self, start: int) -> list[Statement | Block]:
+        """Statements and places from some number on."""
+        return self._items[start:]
+
+    def __iter__(self) -> Iterator[Statement]:
+        for item in self._items:
+            if isinstance(item, Block):
+                yield from item
+            elif isinstance(item, Versions):
+                yield from versions_of(item, Block)
+            else:
+                yield item
+
+    def __bool__(self) -> bool:
+        return any(True for _ in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def settled(block: Iterable[Statement]) -> Block:
+    """A block without places and versions, all the way down."""
+    return Block(map(_settled, block))
+
+
+def _settled(statement: Statement) -> Statement:
+    match statement:
+        case For(variable, start, stop, step, body):
+            return For(variable, start, stop, step, settled(body))
+        case If(test, body, otherwise):
+            return If(test, settled(body), settled(otherwise))
+        case While(test, body):
+            return While(test, settled(body))
+    return statement
+
+
+def nest_of(block: Block, loops: Iterable[tuple[str, Any]]) -> Block:
+    """The innermost block of loops over some names, each from 0 to before a length."""
+    for name, length in loops:
+        block = block.nest(For(name, ZERO, expression(length), ONE, Block()))
+    return block
+
+
+def number(node: Expression) -> int | None:
+    """The integer that an expression says; None for others."""
+    match node:
+        case Constant(value) if type(value) is int:
+            return value
+        case Unary("-", Constant(value)) if type(value) is int:
+            return -value
+    return None

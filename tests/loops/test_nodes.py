@@ -1,0 +1,111 @@
+"""Nodes of the loop IR: what rules write by operators and in blocks."""
+
+import pytest
+
+from nbta import loops
+from nbta.loops import Block, Constant, For, If, Load, Name, Select, call, where
+from nbta.loops.nodes import ONE, ZERO, expressions_in, names_in, names_of, statements_in
+
+a, b, i, n = map(Name, "abin")
+
+
+def test_signs_make_nodes_of_nodes_and_numbers():
+    assert str(a + b * 2 - (i + 1)) == "a + b * 2 - (i + 1)"
+    assert str(-a % (b // 3) & ~i | n ^ i << 2) == "-a % (b // 3) & ~i | n ^ i << 2"
+    assert str(1 - a / b) == "1 - a / b"
+    assert str(a * -3) == "a * -3"
+    assert str(a[i + 1]) == "a[i + 1]"
+
+
+def test_comparisons_are_nodes_but_for_equality():
+    assert (
+        str(loops.both(a <= b, a.differs(0), loops.not_(b > 1)))
+        == "a <= b and a != 0 and not b > 1"
+    )
+    assert str(loops.either(a.equals(b), a >= b)) == "a == b or a >= b"
+    assert a == Name("a")
+    assert a != b
+    assert {a + b: 1}[Name("a") + Name("b")] == 1
+
+
+def test_numbers_of_different_types_are_different():
+    assert len({Constant(1), Constant(1.0), Constant(True)}) == 3
+    assert Constant(0.0) != Constant(0)
+
+
+def test_expressions_have_no_truth_value_before_a_run():
+    with pytest.raises(TypeError, match="known in a run only"):
+        bool(a < b)
+    with pytest.raises(TypeError, match="is no expression"):
+        a + "b"
+
+
+def test_calls_and_choices():
+    assert str(call("min", a, 3)) == "min(a, 3)"
+    assert str(where(a < 0, a + n, a)) == "a + n if a < 0 else a"
+    assert isinstance(where(a < 0, a + n, a), Select)
+    assert loops.expression("x[i]") == Load(Name("x"), i)
+
+
+def test_sums_and_products_leave_out_what_changes_nothing():
+    assert loops.sum_of("", ZERO, a, 0, b) == a + b
+    assert loops.sum_of("") == ZERO
+    assert loops.product_of(a, 1, b) == a * b
+    assert loops.product_of(a, 0) == ZERO
+    assert loops.product_of() == ONE
+
+
+def test_names_come_in_the_order_in_which_they_are_printed():
+    assert list(names_in(where(a, b, i), n)) == ["b", "a", "i", "n"]
+    long = a
+    for _ in range(20_000):  # a sum of lengths has as many terms as a program has lengths
+        long = long + b
+    assert len(list(names_in(long))) == 20_001
+    assert sum(1 for _ in expressions_in(long)) == 40_001
+
+
+def test_places_are_filled_later():
+    block = Block()
+    block.add("a = 1")
+    place = block.place()
+    block.add("c = 3")
+    place.add("b = 2")
+    assert [str(each) for each in block] == ["a = 1", "b = 2", "c = 3"]
+    assert (block.size, len(block)) == (3, 3)
+
+
+def test_blocks_below_headers_and_statements():
+    block = Block()
+    block.nest("for i in range(n):").add("x[i] = 0")
+    block.nest(For("j", ZERO, n, ONE, Block())).add("x[j] = 1")
+    loop, other = block
+    assert (loop.variable, loop.stop, other.variable) == ("i", n, "j")
+    assert list(names_of(loop)) == ["i", "n", "x", "i"]
+    assert len(list(statements_in(block))) == 4
+
+
+def test_branches_have_alternatives():
+    block = Block()
+    block.nest("if a:").add("x = 1")
+    block.nest("elif b:").add("x = 2")
+    block.nest("else:").add("x = 3")
+    (branch,) = block
+    (other,) = branch.otherwise
+    assert isinstance(other, If)
+    assert str(branch) == "if a:\n    x = 1\nelif b:\n    x = 2\nelse:\n    x = 3"
+    with pytest.raises(ValueError, match="no branch"):
+        Block().nest("else:")
+
+
+def test_marks_before_an_alternative_go_into_it():
+    block = Block()
+    block.nest("if a:").add("x = 1")
+    block.add(loops.Mark(7))
+    block.nest("elif b:").add("x = 2")
+    assert str(next(iter(block))) == "if a:\n    x = 1\nelif b:\n    # @7\n    x = 2"
+
+
+def test_nests_of_loops():
+    block = Block()
+    loops.nest_of(block, [("i", n), ("j", "m")]).add("x[i] = j")
+    assert str(next(iter(block))) == "for i in range(n):\n    for j in range(m):\n        x[i] = j"
