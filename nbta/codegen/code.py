@@ -1,11 +1,11 @@
 """The function that is being generated, as the rules of operations see it."""
 
-import re
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 
 import numpy as np
 
+from nbta import loops
 from nbta.codegen.fusion import Group
 from nbta.codegen.values import (
     NUMBERS,
@@ -17,7 +17,6 @@ from nbta.codegen.values import (
     Vector,
     cast_text,
     factors,
-    literal,
     numba_name,
     product,
     times,
@@ -26,146 +25,17 @@ from nbta.codegen.values import (
 from nbta.runtime.intrinsics import FAILED, FIRST_WORD, MEMORY, MOST_ITEMS, STATUSES, WORDS
 
 
-class Lines:
-    """A block of source.
-
-    Parameters
-    ----------
-    depth : int
-        How far it is indented.
-    """
-
-    def __init__(self, depth=0):
-        self.depth = depth
-        self._items: list = []
-
-    def add(self, *lines: str) -> None:
-        """More lines at the end."""
-        self._items.extend("    " * self.depth + line for line in lines)
-
-    def place(self) -> "Lines":
-        """A block at the end, on the same depth, whose lines come later."""
-        block = Lines(self.depth)
-        self._items.append(block)
-        return block
-
-    def versions(self, *names: str) -> "Lines":
-        """A block that is there twice: for when one of some truth values holds, and for when none.
-
-        Where none holds, and where a single one does, names are constants, and blocks ``if name:``
-        and ``if not name:`` are there without a condition or not at all. The block is there once
-        where nothing in it asks.
-        """
-        block = Lines(self.depth + 1)
-        self._items.append(_Versions(block, names))
-        return block
-
-    def last(self) -> str:
-        """Take the last line away."""
-        return self._items.pop().strip()
-
-    def nest(self, header: str) -> "Lines":
-        """A block below a header such as ``for i in range(n):``."""
-        self.add(header)
-        block = Lines(self.depth + 1)
-        self._items.append(block)
-        return block
-
-    @property
-    def size(self) -> int:
-        """How many lines and blocks it has."""
-        return len(self._items)
-
-    def all_from(self, start, test) -> bool:
-        """Whether all from some place on are lines that pass a test, with no blocks among them."""
-        items = self._items[start:]
-        return all(isinstance(item, str) and test(item) for item in items)
-
-    def __iter__(self):
-        for item in self._items:
-            if isinstance(item, str):
-                yield item
-            else:
-                yield from item
-
-    def __bool__(self):
-        return any(True for _ in self)
-
-    def __str__(self):
-        return "\n".join(self)
-
-
-class _Versions:
-    """A block for when one of some truth values holds, and for when none does, if anything asks."""
-
-    def __init__(self, lines, names):
-        self._lines, self._names = lines, names
-
-    def __iter__(self):
-        asked = [name for name in self._names if self._asks(name)]
-        if not asked:
-            yield from (line[4:] for line in self._lines)
-            return
-        outside = "    " * (self._lines.depth - 1)
-        yield f"{outside}if {' or '.join(asked)}:"
-        yield from _Version(self._lines, asked, True) if len(asked) == 1 else self._lines
-        yield f"{outside}else:"
-        yield from _Version(self._lines, asked, False)
-
-    def _asks(self, name):
-        return any(map(re.compile(rf"\b{name}\b").search, self._lines))
-
-
-class _Version:
-    """A block where truth values are known.
-
-    Parameters
-    ----------
-    lines : Lines
-    names : list of str
-        Of the truth values.
-    holds : bool
-    """
-
-    def __init__(self, lines, names, holds):
-        self._lines, self._holds = lines, holds
-        self._checked = tuple(f"refuse({name} and " for name in names)
-        texts = [f"if {name}:" for name in names], [f"if not {name}:" for name in names]
-        self._kept, self._dropped = texts if holds else texts[::-1]
-        every = "|".join(names)
-        self._chosen = re.compile(rf" = .* if (?:{every}) and .* else ")
-        self._name = re.compile(rf"\b(?:{every})\b")
-
-    def __iter__(self):
-        block, kept = None, None  # how far what is below a header is indented
-        for line in self._lines:
-            text = line.lstrip()
-            depth = len(line) - len(text)
-            block = None if block is not None and depth <= block else block
-            kept = None if kept is not None and depth <= kept else kept
-            if block is not None:
-                continue
-            if text in self._dropped:
-                block = depth
-            elif text in self._kept:
-                kept = depth
-            elif self._holds or not text.startswith(self._checked):
-                yield self._known(line if kept is None else line[4:])
-
-    def _known(self, line):
-        line = line if self._holds else self._chosen.sub(" = ", line)
-        return self._name.sub(str(self._holds), line)
-
-
 class NotCompiledError(Exception):
     """A program that cannot be one function, and why."""
 
 
 class Code(ABC):
-    """Names, buffers and lines of a function, for the rules of operations.
+    """Names, buffers and statements of a function, for the rules of operations.
 
     Attributes
     ----------
+    lines : nbta.loops.Block
+        Where statements are added now.
     level : int
         How many loops are around.
     clock : Clock or None
@@ -178,7 +48,7 @@ class Code(ABC):
     """
 
     def __init__(self):
-        self.top = Lines(1)
+        self.top = loops.Block()
         self.top.add(f"W = pointer(int64, w, {WORDS})")
         self.heads = [self.top.place()]  # where buffers of each level are made
         self.lines = self.top.place()
@@ -242,9 +112,13 @@ class Code(ABC):
         self._names[stem] = number = self._names.get(stem, -1) + 1
         return f"{stem}{number}"
 
-    def add(self, *lines: str) -> None:
-        """Lines of source."""
-        self.lines.add(*lines)
+    def add(self, *statements: loops.Statement | str) -> None:
+        """Statements, one after another."""
+        self.lines.add(*statements)
+
+    def addition(self, store: loops.Statement) -> None:
+        """The store by which an operation adds to one item."""
+        self.add(store)
 
     @contextmanager
     def part(self, what):
@@ -252,19 +126,19 @@ class Code(ABC):
         yield
 
     @contextmanager
-    def nest(self, header: str):
-        """A block below a header; within it lines go there."""
+    def nest(self, header: loops.Statement | str):
+        """A block below a header; within it statements go there."""
         around = self.lines
         self.lines = around.nest(header)
         yield
         self.lines = around
 
     @contextmanager
-    def loop(self, *lines: str, versions: tuple[str, ...] = ()):
+    def loop(self, *lines: loops.Statement | str, versions: tuple[str, ...] = ()):
         """A loop of the program: what is made in it belongs to a level of its own.
 
-        Its lines come below those given, of which headers end with a colon. With names of truth
-        values there are two `Lines.versions` of it.
+        Its statements come below those given, of which headers have a block. With names of truth
+        values there are two `nbta.loops.Block.versions` of it.
         """
         around, same = self.lines, dict(self._same)
         self.heads.append(around.place())
@@ -272,7 +146,7 @@ class Code(ABC):
         self._free.append([])
         self.level += 1
         for line in lines:
-            if line.endswith(":"):
+            if line.endswith(":") if isinstance(line, str) else line.blocks:
                 self.lines = self.lines.nest(line)
             else:
                 self.add(line)
@@ -284,7 +158,7 @@ class Code(ABC):
         self._same = same
 
     @contextmanager
-    def branch(self, header: str):
+    def branch(self, header: loops.Statement | str):
         """A block that may not run: what is known in it does not hold behind it."""
         same = dict(self._same)
         free, self._free[-1] = self._free[-1], []
@@ -532,7 +406,7 @@ class Code(ABC):
             return f"({int(value)})" if value < 0 else str(int(value))
         key = value.dtype, value.tobytes()
         if key not in self.numbers:
-            self.numbers[key] = self.name("K"), literal(value)
+            self.numbers[key] = self.name("K"), _one_nan(value)
         return self.numbers[key][0]
 
     def extents(self, tensor) -> tuple[str, ...]:
@@ -575,3 +449,10 @@ def transposed(code, target, source) -> None:
     with code.nest(f"for {i} in range({rows}):"), code.nest(f"for {j} in range({columns}):"):
         to = f"{target.base.name}[{total(target.offset, times(j, rows), i)}]"
         code.add(f"{to} = {source.at(total(times(i, columns), j))}")
+
+
+def _one_nan(value):
+    """A number of NumPy's; of NaN there is one, as machine code is found by what source says."""
+    if value.dtype.kind == "c":
+        return value.dtype.type(complex(_one_nan(value.real), _one_nan(value.imag)))
+    return value.dtype.type(np.nan if value != value else value)

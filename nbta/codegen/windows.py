@@ -82,7 +82,10 @@ def put(code, extents, target: Window, source, steps, *, adds: bool) -> None:
         item = f"{at} {'|' if target.base.dtype.kind == 'b' else '+'} {item}"
     pairs = zip(names, extents, strict=True)
     headers = [f"for {name} in range({extent}):" for name, extent in pairs if name != "0"]
-    code.nested(headers, f"{at} = {cast_text(item, target.base.dtype)}")
+    line = f"{at} = {cast_text(item, target.base.dtype)}"
+    if headers or not adds:
+        return code.nested(headers, line)
+    return code.addition(line)
 
 
 def fill(code, block, text) -> None:

@@ -20,9 +20,10 @@ from nbta import tuning
 from nbta.codegen import gammas, philox, positive_gammas, prefetching, special
 from nbta.codegen.fusion import Elementary
 from nbta.compiler import lowering, rolling, short_loops
-from nbta.compiler.lowering import lowered
+from nbta.compiler.lowering import NotLoweredError, lowered
 from nbta.compiler.phases import phase
 from nbta.graph.operation import TABLE
+from nbta.loops import Block, Function, nodes, printing, structure, text
 from nbta.runtime import (
     clock,
     exponential,
@@ -111,6 +112,10 @@ _SOURCES = b"".join(
                 lowering,
                 rolling,
                 short_loops,
+                nodes,
+                printing,
+                structure,
+                text,
                 special,
                 philox,
                 gammas,
@@ -158,12 +163,22 @@ def is_kept(source: str) -> bool:
     return machine_code.is_kept(_OURS + source, OPTIONS)
 
 
-def build(source: str, extra: dict | None = None):
+def _read(source):
+    try:
+        return text.function(source, Block)
+    except text.TextError as error:
+        raise NotLoweredError(str(error)) from error
+
+
+def build(source: str, extra: dict | None = None, function: Function | None = None):
     """A function of the address of a table of words, which gives a status.
 
     Parameters
     ----------
     source : str
+        The function as text, by which its machine code is found on disk.
+    function : nbta.loops.Function, optional
+        The function; read from its source where it is needed, and not given.
     extra : dict, optional
         What the source refers to besides the `namespace`. Nothing tells when that changes, so
         such a function is not kept on disk.
@@ -178,7 +193,7 @@ def build(source: str, extra: dict | None = None):
         facts["compiled"] = True
         names = namespace() | (extra or {})
         if not extra:
-            return lowered(source, names)
+            return lowered(_read(source) if function is None else function, names)
         exec(compile(source, "<nbta>", "exec"), names)
         dispatcher = numba.njit(pipeline_class=ShortPipeline, **OPTIONS)(names["run"])
         dispatcher.compile(types.int64(types.int64))

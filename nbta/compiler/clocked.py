@@ -9,7 +9,6 @@ their time goes to the next part. Such code has a source of its own, and so an e
 the cache.
 """
 
-import re
 import time
 from collections import defaultdict
 from contextlib import contextmanager
@@ -25,12 +24,13 @@ from nbta.compiler.generate import generate
 from nbta.compiler.phases import phase
 from nbta.graph.labels import written
 from nbta.graph.views import is_loop
+from nbta.loops import Attribute, Block, Call
+from nbta.loops.nodes import expressions_in
 from nbta.runtime import clock as rt
 from nbta.tuning import CLOCK_LONGEST, CLOCK_RUNS, CLOCK_SHORTEST
 
-#: Calls in lines that do next to nothing.
-_CHEAP = {"refuse", "min", "max", *(numba_name(np.dtype(char)) for char in NUMBERS)}
-_CALLED = re.compile(r"(\w+)\(")
+#: Calls that do next to nothing.
+_CHEAP = {"min", "max", *(numba_name(np.dtype(char)) for char in NUMBERS)}
 
 
 @dataclass(eq=False)
@@ -125,7 +125,7 @@ class ClockedEmitter(Emitter):
     def _read(self):
         """Read the clock if anything was written since that takes time."""
         lines, size = self._marked
-        if lines is not self.lines or not lines.all_from(size, _is_cheap):
+        if lines is not self.lines or not all(map(_is_cheap, lines.items_from(size))):
             self._put(self._open[-1])
         elif size < lines.size:
             self._numbers.append(self._open[-1])
@@ -142,8 +142,16 @@ class ClockedEmitter(Emitter):
         self._mark()
 
 
-def _is_cheap(line):
-    return _CHEAP.issuperset(_CALLED.findall(line))
+def _is_cheap(item):
+    """Whether a statement, or a place for some, takes next to no time."""
+    if isinstance(item, Block) or item.blocks:
+        return False
+    nodes = (each for node in item.expressions for each in expressions_in(node))
+    return all(_called(each) in _CHEAP for each in nodes if isinstance(each, Call))
+
+
+def _called(node):
+    return node.function.name if isinstance(node.function, Attribute) else node.name
 
 
 def _piece(what, loops, around=()):

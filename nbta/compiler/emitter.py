@@ -898,7 +898,7 @@ class Emitter(Code):
         self._on_base = defaultdict(set)
         self._writes: dict = {}  # what may be computed in its slot: operation and lines, by tensor
         self._done: set = set()
-        self._graph = None  # that of the operation which is being written down
+        self._op = self._graph = None  # the operation which is being written down, and its graph
         self._variables: list = [set()]  # by level, buffers of the variables of the loop around
         self._bound_in: dict = {}  # the lines in which a tensor got its value
         self._counted: dict = {}  # by body, the variable with the number of trips
@@ -1112,7 +1112,7 @@ class Emitter(Code):
 
     def operation(self, op) -> None:
         """One operation, by the rule of its record."""
-        self._graph = op.graph
+        self._op, self._graph = op, op.graph
         if op.record is not PARAMETER:
             with self.part([op]):
                 self._emit(op)
@@ -1142,8 +1142,6 @@ class Emitter(Code):
         rule = op.record.emit
         if rule is None or not _computable(op):
             return self.call_python(op)
-        if op in self._rows:
-            return self._in_row(op, rule)
         rule(self, op)
         self._note_settled(op)
         return look_ahead(self, op)
@@ -1155,17 +1153,18 @@ class Emitter(Code):
             name = self.scalar(op.outputs[0])
             self.add(f"{name} = boolean({name} {f'or not {ends}' if truth else f'and {ends}'})")
 
-    def _in_row(self, op, rule):
-        """An addition in place where iterations are few or a guard holds; else in a row."""
-        rows = self._rows[op]
-        rule(self, op)
+    def addition(self, store) -> None:
+        """See `Code.addition`: where iterations are few or a guard holds; else in a row."""
+        op, rows = self._op, self._rows.get(self._op)
+        if rows is None:
+            return self.add(store)
         if self.values[op.outputs[0]].base is not rows.block(op).base or not self._is_seen(op):
             raise NotCompiledError(f"{op.name} adds where rows do not go")
-        line = self.lines.last()
         with self.nest(f"if {rows.guard}:"):
-            self.add(line)
+            self.add(store)
         with self.nest(f"if not {rows.guard}:"):
             self.add(*rows.keep(op))
+        return None
 
     def _is_seen(self, op):
         """Whether all indices are sure to be within their axes where a loop has no guard."""

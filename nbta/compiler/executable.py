@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from nbta.codegen.code import NotCompiledError
-from nbta.compiler.build import address, build, is_kept
+from nbta.compiler.build import address, build, is_kept, namespace
 from nbta.compiler.explain import Log, warn_of, warn_of_copies
 from nbta.compiler.generate import Generated, generate
 from nbta.compiler.passes import frees
@@ -20,6 +20,7 @@ from nbta.compiler.pipeline import lowered
 from nbta.compiler.specialising import fits
 from nbta.errors import PerformanceWarning
 from nbta.locations import warn_caller
+from nbta.loops import verifying
 from nbta.runtime.intrinsics import (
     ANSWER,
     FAILED,
@@ -349,6 +350,8 @@ class Compiled:
     def _generate(self) -> Generated:
         with phase("source") as facts:
             generated = generate(self.program)
+            if verifying.DEBUG:
+                verifying.verify(generated.function, namespace() | generated.globals)
             self.program.analyses.clear()  # which nobody needs from now on
             facts["lines"] = generated.source.count("\n")
         return generated
@@ -387,7 +390,7 @@ class Compiled:
             raise self._refusal
         try:
             with no_collection():
-                code = build(generated.source, generated.globals)
+                code = build(generated.source, generated.globals, generated.function)
         except NumbaError as error:
             self._refusal = NotCompiledError(f"Numba refuses its source: {error}")
             raise self._refusal from error

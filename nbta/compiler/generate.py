@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from nbta import loops
 from nbta.codegen.values import Block, numba_name, product
 from nbta.compiler.array_code import ArrayCode, PlainArrays
 from nbta.compiler.emitter import Call, Emitter, check
@@ -12,17 +13,21 @@ from nbta.compiler.induction import Counts
 from nbta.compiler.manager import analysis
 from nbta.graph.operation import is_inexact
 from nbta.graph.order import ordered
+from nbta.loops.building import settled
 from nbta.runtime.intrinsics import NOT_A_NUMBER, OK, RESIZED
 from nbta.runtime.memory import HEAD
 
 
 @dataclass
 class Generated:
-    """Source, and the table of words that goes with it.
+    """A function, and the table of words that goes with it.
 
     Attributes
     ----------
     source : str
+        The function as text: for people, and to find its machine code by.
+    function : nbta.loops.Function or None
+        None where the source was loaded from disk.
     words : int
         How many words a call's table has.
     inputs : int
@@ -57,6 +62,7 @@ class Generated:
     """
 
     source: str = ""
+    function: loops.Function | None = None
     words: int = 0
     inputs: int = 0
     arguments: int = 0
@@ -138,8 +144,8 @@ def generate(program, emitter=Emitter) -> Generated:
             _look_for_nan(code, program.outputs, places)
     code.add(*(f"if not agrees(w, {place.given}, {head}, {place.shape}): return {RESIZED}"
                for place in places if place.base), f"return {OK}")  # fmt: skip
-    constants = "".join(f"{name} = {text}\n" for name, text in code.numbers.values())
-    found.source = f"{constants}def run(w):\n{code.top}\n"
+    found.function = loops.Function(tuple(settled(code.top)), dict(code.numbers.values()))
+    found.source = str(found.function)
     found.initial = code.initial
     found.words, found.constants = code.words, code.constants
     found.helpers, found.calls = code.helpers, code.calls

@@ -1,21 +1,18 @@
-"""From generated source to LLVM's code: a walk over its syntax tree.
+"""From the loop IR to LLVM's code: a walk over its nodes.
 
 Numba comes to LLVM's code by way of bytecode, blocks, a search for the types of all names, and a
-table of references: three quarters of the time that a graph took to compile. Generated source
+table of references: three quarters of the time that a graph took to compile. The loop IR
 needs none of it. A name has the type of what is assigned to it first, control flow is nested, and
 nothing counts references. So what is asked of Numba is the type and the code of each operator and
 call, once for the types of its operands: numbers are what they would be in Numba. Variables are
 places in memory here; LLVM finds single assignments by itself.
 """
 
-import ast
 import builtins
 import contextlib
-import copy
 import itertools
 import math
 import operator
-import re
 from collections import ChainMap, Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +25,23 @@ from numba import types
 
 from nbta.compiler import short_loops
 from nbta.compiler.rolling import Runs
+from nbta.loops import (
+    Assign,
+    Attribute,
+    Binary,
+    Block,
+    Compare,
+    Constant,
+    For,
+    Function,
+    Logical,
+    Name,
+    Store,
+    Unary,
+    While,
+)
+from nbta.loops.nodes import names_in, names_of, statements_in, stored_by
+from nbta.loops.structure import height, shape, without_remarks
 from nbta.runtime import intrinsics
 from nbta.runtime.intrinsics import FAILED, INT64, Pointer
 from nbta.runtime.numba_private import (
@@ -57,14 +71,13 @@ from nbta.tuning import (
 
 _ARGUMENTS, _RESULT = (types.int64,), types.int64
 _OPERATORS = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Mod: operator.mod,
-    ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Pow: operator.pow,
-    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
-    ast.LShift: operator.lshift, ast.RShift: operator.rshift, ast.USub: operator.neg,
-    ast.UAdd: operator.pos, ast.Invert: operator.invert, ast.Not: operator.not_,
-    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
-    ast.Eq: operator.eq, ast.NotEq: operator.ne,
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "%": operator.mod,
+    "/": operator.truediv, "//": operator.floordiv, "**": operator.pow, "&": operator.and_,
+    "|": operator.or_, "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift,
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
+    "!=": operator.ne,
 }  # fmt: skip
+_UNARY_OPERATORS = {"-": operator.neg, "+": operator.pos, "~": operator.invert}
 #: Conditions of two integers of one type, which Numba compiles a function for.
 _PICKED = {max: ">", min: "<"}
 
@@ -77,7 +90,7 @@ class Typed(NamedTuple):
 
 
 class NotLoweredError(NumbaError):
-    """Source that is not of the kind that the compiler generates."""
+    """Code that has no types, or is not of the kind that the compiler makes."""
 
 
 class _NotRolledError(NotLoweredError):
@@ -210,7 +223,6 @@ def _is_part(builder):
 _ON = INT64(-1)
 #: Functions that give pointers of their own: their scopes are those of the whole function.
 _POINTERS = frozenset(("pointer", "room", "array_in"))
-_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
 
 @dataclass
@@ -222,26 +234,27 @@ class _Part:
 
 
 class _Unit:
-    """A source: what the functions that it becomes have in common.
+    """A function of the loop IR: what the functions that it becomes have in common.
 
     Parameters
     ----------
     module : llvmlite.ir.Module
-    source : str
+    function : nbta.loops.Function
     names : dict
-        What the source refers to.
+        What it refers to.
     rolls : bool
         Whether runs of a large one are looked for.
     """
 
-    def __init__(self, module, source, names, rolls=True):
-        self.module, self.names, self.lines = module, names, source.splitlines()
-        *constants, function = ast.parse(source).body
-        exec(compile(ast.Module(constants, []), "<nbta>", "exec"), names)
-        self.statements, self.is_large = function.body, _is_large(function)
-        self.single = _Names(function, self.lines).single | {"w"}
+    def __init__(self, module, function, names, rolls=True):
+        self.module, self.names = module, {**names, **function.constants}
+        self.statements = without_remarks(function.body, Block)
+        self.is_large = height(self.statements) > LARGE_FUNCTION
+        self.single = _Names(self.statements).single | {"w"}
         self.repeated = set() if self.is_large else self._repeated()
-        self.found = Counter(_NAME.findall(source)) if self.is_large or self.repeated else None
+        self.found = None  # how often there is each name
+        if self.is_large or self.repeated:
+            self.found = Counter(name for each in self.statements for name in names_of(each))
         self.rolled = self._rolled() if rolls and (self.is_large or self.repeated) else None
         intrinsics.share_calls(module)
         self.parts: dict = {}
@@ -252,12 +265,11 @@ class _Unit:
         In a small function, whose numbers stay in registers, those with loops that are alike.
         """
         known = ChainMap(self.names, _BUILTINS)
-        texts = list(map(self.text, self.statements))
         if self.is_large:
-            found = Runs(texts, known, self.single, RUN_PIECES)
+            found = Runs(self.statements, known, self.single, RUN_PIECES)
         else:
-            loops = {k for k, node in enumerate(self.statements) if node in self.repeated}
-            found = Runs(texts, known, self.single, SMALL_RUN_PIECES, loops)
+            wanted = {k for k, node in enumerate(self.statements) if node in self.repeated}
+            found = Runs(self.statements, known, self.single, SMALL_RUN_PIECES, wanted)
         return found if found.runs else None
 
     def _repeated(self):
@@ -265,45 +277,37 @@ class _Unit:
 
         What the run tells is how often they go round: few trips would not be worth a call.
         """
-        texts: dict = {}
+        found: dict = {}
         for node in self.statements:
-            if isinstance(node, ast.For) and not isinstance(node.iter.args[-1], ast.Constant):
-                texts.setdefault(self._renamed(self.text(node)), []).append(node)
-        return {node for nodes in texts.values() if len(nodes) > 1 for node in nodes}
+            if isinstance(node, For) and not isinstance(node.ends[-1], Constant):
+                found.setdefault(self._renamed(node), []).append(node)
+        return {node for nodes in found.values() if len(nodes) > 1 for node in nodes}
 
-    def _renamed(self, text):
+    def _renamed(self, node):
         order: dict = {}
-        return _NAME.sub(
-            lambda found: (
-                found[0] if found[0] in self.names else order.setdefault(found[0], f"_{len(order)}")
-            ),
-            text,
+        return shape(
+            node,
+            lambda name: name if name in self.names else order.setdefault(name, len(order)),
         )
 
-    def text(self, node) -> str:
-        """The lines of a statement."""
-        lines = self.lines[node.lineno - 1 : node.end_lineno]
-        return "\n".join(line[node.col_offset :] for line in lines)
 
-
-def _alike(text, given, stored):
-    """What a loop shares with others: its text, types of variables, and how many scopes.
+def _alike(node, given, stored):
+    """What a loop shares with others: its shape, types of variables, and how many scopes.
 
     Variables are numbered as they come, and scopes of pointers too.
     """
     order, kinds, scopes = {}, [], {}
 
-    def numbered(match):
-        name = match[0]
+    def numbered(name):
         if name not in given and name not in stored:
             return name
         if name not in order:
-            order[name] = f"_{len(order)}"
+            order[name] = len(order)
             if name in given:
                 kinds.append((name, _in_order(given[name].kind, scopes)))
         return order[name]
 
-    return _NAME.sub(numbered, text), kinds, len(scopes)
+    return shape(node, numbered), kinds, len(scopes)
 
 
 def _in_order(kind, scopes):
@@ -319,36 +323,28 @@ def _in_order(kind, scopes):
 
 def _stored(node):
     """The names that a statement gives values to, but for that of numbers nobody looks at."""
-    found = (item for item in ast.walk(node) if isinstance(item, ast.Name))
-    return {item.id for item in found if isinstance(item.ctx, ast.Store)} - {"_"}
+    return {name for each in statements_in((node,)) for name in stored_by(each)} - {"_"}
 
 
 def _is_light(node):
     """Whether a value is a name, a number, or a sum, difference or product of such."""
     match node:
-        case ast.Name() | ast.Constant():
+        case Name() | Constant():
             return True
-        case ast.UnaryOp(ast.USub(), operand):
+        case Unary("-", operand):
             return _is_light(operand)
-        case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult(), right):
+        case Binary(left, "+" | "-" | "*", right):
             return _is_light(left) and _is_light(right)
     return False
 
 
-def _is_large(node):
-    return node.end_lineno - node.lineno > LARGE_FUNCTION
-
-
 class _Names:
-    """Where the names of a function are stored and used.
+    """Where the names of a function are stored and used."""
 
-    They are looked for in the text: to go through all nodes takes ten times as long.
-    """
-
-    def __init__(self, function, lines):
-        self._lines, self._stores, self._around = lines, Counter(), {}
+    def __init__(self, statements):
+        self._stores, self._around = Counter(), {}
         self._blocks = itertools.count()
-        self._visit(function.body, ())
+        self._visit(statements, ())
         #: Those that are one value each: they need no place in memory, where LLVM has to find out.
         self.single = {
             name for name, (block, around) in self._around.items()
@@ -359,34 +355,21 @@ class _Names:
         """Go through a block, which is known by the numbers of the blocks around it."""
         for statement in statements:
             match statement:
-                case ast.For(target, values, body):
-                    self._note(values, block)
-                    inner = self._inside(block)
-                    self._note(target, inner, [target])
+                case For(variable, body=body):
+                    self._note(names_in(*statement.ends), block)
+                    inner = (*block, next(self._blocks))
+                    self._note((variable,), inner, (variable,))
                     self._visit(body, inner)
-                case ast.While(test, body):
-                    self._note(test, block)
-                    self._visit(body, self._inside(block))
-                case ast.If(test, body, otherwise):
-                    self._note(test, block)
-                    self._visit(body, self._inside(block))
-                    self._visit(otherwise, self._inside(block))
-                case ast.Assign(targets) | ast.AugAssign(ast.Name() as targets):
-                    self._note(statement, block, targets if type(targets) is list else [targets])
                 case _:
-                    self._note(statement, block)
+                    stored = tuple(stored_by(statement))
+                    self._note((*stored, *names_in(*statement.expressions)), block, stored)
+                    for inner in statement.blocks:
+                        self._visit(inner, (*block, next(self._blocks)))
 
-    def _inside(self, block):
-        return (*block, next(self._blocks))
-
-    def _note(self, node, block, targets=()):
+    def _note(self, names, block, stored=()):
         """Keep the block of the last store, and the innermost block around all uses."""
-        stored = {target.id for target in targets if isinstance(target, ast.Name)}
         self._stores.update(stored)
-        text = self._lines[node.lineno - 1 : node.end_lineno]
-        text[-1] = text[-1][: node.end_col_offset]  # generated source is ASCII
-        text[0] = text[0][node.col_offset :]
-        for name in _NAME.findall("\n".join(text)):
+        for name in names:
             place, around = self._around.get(name, (block, block))
             if around is not block:
                 pairs = zip(around, block, strict=False)
@@ -504,9 +487,8 @@ class _Function:
 
         In a loop, variables that outlive it must stay in registers: they are no arguments by place.
         """
-        text = self.unit.text(node)
-        found, stored = Counter(_NAME.findall(text)), _stored(node)
-        for name in self.framed.keys() & found:
+        found, stored = Counter(names_of(node)), _stored(node)
+        for name in [name for name in found if name in self.framed]:
             self._given(name)
         kept = {n for n in stored if self._given(n) or self.unit.found[n] > found[n]}
         has_pointers = not _POINTERS.isdisjoint(found)
@@ -516,8 +498,8 @@ class _Function:
             kinds = [(n, known.kind) for n in found if (known := self._given(n))]
             self._call_part(self._made(node, kinds, kept, intrinsics.SCOPES), kinds, kept)
             return True
-        text, kinds, scopes = _alike(text, ChainMap(self.values, self.variables), stored)
-        key = text, tuple((kind, name in kept) for name, kind in kinds)
+        alike, kinds, scopes = _alike(node, ChainMap(self.values, self.variables), stored)
+        key = alike, tuple((kind, name in kept) for name, kind in kinds)
         if key not in self.unit.parts:
             self.unit.parts[key] = self._made(node, kinds, kept, scopes)
         self._call_part(self.unit.parts[key], kinds, kept)
@@ -531,7 +513,7 @@ class _Function:
         function = ir.Function(self.unit.module, ir.FunctionType(INT64, takes), name)
         function.linkage = "internal"
         intrinsics.limit_scopes(function, scopes)
-        inner = _Function(self.unit, function, _is_large(node))
+        inner = _Function(self.unit, function, height(node.body) > LARGE_FUNCTION)
         for (name, kind), value in zip(given, function.args, strict=True):
             value = inner.builder.load(value) if name in kept else value
             inner.assign(name, Typed(kind, value))
@@ -634,28 +616,31 @@ class _Function:
 
     def _global(self, node):
         """What a function's name stands for."""
-        if isinstance(node, ast.Attribute):
-            return getattr(self._global(node.value), node.attr)
+        if isinstance(node, Attribute):
+            return getattr(self._global(node.value), node.name)
         return self.names[node.id] if node.id in self.names else _BUILTINS[node.id]
 
     def _call(self, node):
-        if self._is_of_value(node.func):
-            return self._method(self.value(node.func.value), node)
-        return self.called(self._global(node.func), [self.value(arg) for arg in node.args])
+        if self._is_of_value(node.function):
+            return self._method(self.value(node.function.value), node)
+        given = [self.value(argument) for argument in node.arguments]
+        return self.called(self._global(node.function), given)
 
     def _tuple(self, node):
-        values = [self.value(item) for item in node.elts]
+        values = [self.value(item) for item in node.items]
         kind = types.Tuple(tuple(types.unliteral(value.kind) for value in values))
         return Typed(kind, [self.cast(value, one) for value, one in zip(values, kind, strict=True)])
 
     def _is_of_value(self, node):
         """Whether a name behind a point is one of a value's, and not of a module."""
-        inner = getattr(node, "value", None)
-        return inner is not None and not (isinstance(inner, ast.Name) and inner.id in self.names)
+        if not isinstance(node, Attribute):
+            return False
+        inner = node.value
+        return not (isinstance(inner, Name) and inner.id in self.names)
 
     def _method(self, value, node):
-        kind = self.typing.resolve_getattr(value.kind, node.func.attr)
-        given = [self.value(arg) for arg in node.args]
+        kind = self.typing.resolve_getattr(value.kind, node.function.name)
+        given = [self.value(argument) for argument in node.arguments]
         found = self.typing.resolve_function_type(kind, tuple(one.kind for one in given), {})
         code = self.context.get_function(kind, found)
         return Typed(
@@ -665,68 +650,65 @@ class _Function:
     def _attribute(self, node):
         if self._is_of_value(node):
             value = self.value(node.value)
-            kind = self.typing.resolve_getattr(value.kind, node.attr)
-            read = self.context.get_getattr(value.kind, node.attr)
-            return Typed(kind, read(self.context, self.builder, value.kind, value.llvm, node.attr))
+            kind = self.typing.resolve_getattr(value.kind, node.name)
+            read = self.context.get_getattr(value.kind, node.name)
+            return Typed(kind, read(self.context, self.builder, value.kind, value.llvm, node.name))
         return self.constant(self._global(node))
 
-    def _binop(self, node):
+    def _binary(self, node):
         """An operation, behind those on its left: a sum of lengths has as many as the program."""
         chain = []
-        while isinstance(node, ast.BinOp):
+        while isinstance(node, Binary):
             chain.append(node)
             node = node.left
         found = self.value(node)
         for each in reversed(chain):
-            found = self.called(_OPERATORS[type(each.op)], [found, self.value(each.right)])
+            found = self.called(_OPERATORS[each.sign], [found, self.value(each.right)])
         return found
 
-    def _unaryop(self, node):
-        if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+    def _unary(self, node):
+        if node.sign == "-" and isinstance(node.operand, Constant):
             return self.constant(-node.operand.value)
-        if isinstance(node.op, ast.Not):
+        if node.sign == "not":
             return Typed(types.boolean, self.builder.not_(self.truth(node.operand)))
-        return self.called(_OPERATORS[type(node.op)], [self.value(node.operand)])
+        return self.called(_UNARY_OPERATORS[node.sign], [self.value(node.operand)])
 
     def _compare(self, node):
-        if len(node.ops) > 1:
-            lefts = [node.left, *node.comparators]  # expressions have no effects
-            parts = zip(lefts, node.ops, node.comparators, strict=False)
-            return self._boolop(
-                ast.BoolOp(ast.And(), [ast.Compare(a, [sign], [b]) for a, sign, b in parts])
-            )
-        sides = [self.value(node.left), self.value(node.comparators[0])]
-        return self.called(_OPERATORS[type(node.ops[0])], sides)
+        if len(node.signs) > 1:  # expressions have no effects
+            pairs = itertools.pairwise(node.operands)
+            each = (Compare(pair, (sign,)) for pair, sign in zip(pairs, node.signs, strict=True))
+            return self._logical(Logical("and", tuple(each)))
+        return self.called(_OPERATORS[node.signs[0]], [self.value(each) for each in node.operands])
 
-    def _subscript(self, node):
-        place, index = self.value(node.value), self.value(node.slice)
+    def _load(self, node):
+        place, index = self.value(node.buffer), self.value(node.index)
         if not isinstance(place.kind, Pointer):
             return self.called(operator.getitem, [place, index])
         found = signature(place.kind.dtype, place.kind, types.int64)
         values = place.llvm, self.cast(index, types.int64)
         return Typed(place.kind.dtype, intrinsics._load(self.context, self.builder, found, values))
 
-    def _boolop(self, node):
+    def _logical(self, node):
         """Truth values from the left, until one decides."""
-        builder, decides = self.builder, isinstance(node.op, ast.Or)
+        builder, decides = self.builder, node.sign == "or"
         end, sources = builder.append_basic_block("decided"), []
-        for item in node.values[:-1]:
+        for item in node.operands[:-1]:
             truth, following = self.truth(item), builder.append_basic_block("next")
             sources.append((ir.IntType(1)(int(decides)), builder.block))
             builder.cbranch(truth, *((end, following) if decides else (following, end)))
             builder.position_at_end(following)
-        sources.append((self.truth(node.values[-1]), builder.block))
+        sources.append((self.truth(node.operands[-1]), builder.block))
         builder.branch(end)
         return Typed(types.boolean, self._joined(end, ir.IntType(1), sources))
 
-    def _ifexp(self, node):
-        if _is_light(node.body) and _is_light(node.orelse):
+    def _select(self, node):
+        if _is_light(node.one) and _is_light(node.other):
             return self._selected(node)
         builder = self.builder
         one, other, end = (builder.append_basic_block(name) for name in ("then", "else", "join"))
         builder.cbranch(self.truth(node.test), one, other)
         found = []
-        for block, item in ((one, node.body), (other, node.orelse)):
+        for block, item in ((one, node.one), (other, node.other)):
             builder.position_at_end(block)
             found.append((self.value(item), builder.block))
         kind = self.typing.unify_types(*(types.unliteral(value.kind) for value, _ in found))
@@ -745,7 +727,7 @@ class _Function:
         From branches LLVM makes choices, too, but for those whose conditions are related, such as
         of a number and of its opposite: they become one branch, which no vector instruction does.
         """
-        one, other, test = self.value(node.body), self.value(node.orelse), self.truth(node.test)
+        one, other, test = self.value(node.one), self.value(node.other), self.truth(node.test)
         kind = self.typing.unify_types(types.unliteral(one.kind), types.unliteral(other.kind))
         if kind is None:
             raise NotLoweredError("two types in a choice")
@@ -764,7 +746,7 @@ class _Function:
     def run(self, statements):
         """Statements, one behind another."""
         for statement in statements:
-            is_loop = isinstance(statement, ast.For | ast.While)
+            is_loop = isinstance(statement, For | While)
             may_be_part = self.is_large or statement in self.unit.repeated
             if is_loop and may_be_part and self.is_part(statement):
                 continue
@@ -789,29 +771,30 @@ class _Function:
         self.builder.store(self.cast(value, kind), place.llvm)
 
     def _do_assign(self, node):
-        (target,) = node.targets
-        value = self.value(node.value)
-        if isinstance(target, ast.Name):
-            return self.assign(target.id, value)
-        return self._store(target, value)
+        self.assign(node.name, self.value(node.value))
+
+    def _do_store(self, node):
+        self._store(node.target, self.value(node.value))
 
     def _store(self, target, value):
-        place, index = self.value(target.value), self.value(target.slice)
+        place, index = self.value(target.buffer), self.value(target.index)
         found = signature(types.none, place.kind, types.int64, place.kind.dtype)
         item = self.cast(value, place.kind.dtype)
         values = place.llvm, self.cast(index, types.int64), item
         intrinsics._store(self.context, self.builder, found, values)
 
-    def _do_augassign(self, node):
-        load = copy.copy(node.target)
-        load.ctx = ast.Load()
-        value = self.called(_OPERATORS[type(node.op)], [self.value(load), self.value(node.value)])
-        if isinstance(node.target, ast.Name):
+    def _do_accumulate(self, node):
+        found = [self.value(node.target), self.value(node.value)]
+        value = self.called(_OPERATORS[node.sign], found)
+        if isinstance(node.target, Name):
             return self.assign(node.target.id, value)
         return self._store(node.target, value)
 
-    def _do_expr(self, node):
+    def _do_evaluate(self, node):
         self.value(node.value)
+
+    def _do_guard(self, node):
+        self.called(self.names["refuse"], [self.value(node.condition), self.value(node.status)])
 
     def _do_pass(self, node):
         pass
@@ -832,7 +815,7 @@ class _Function:
         builder = self.builder
         one, other, end = (builder.append_basic_block(name) for name in ("then", "else", "end"))
         builder.cbranch(self.truth(node.test), one, other)
-        for block, statements in ((one, node.body), (other, node.orelse)):
+        for block, statements in ((one, node.body), (other, node.otherwise)):
             with self._block(block, end):
                 self.run(statements)
         builder.position_at_end(end)
@@ -861,18 +844,15 @@ class _Function:
 
     def _do_for(self, node):
         """A loop over a range of int64, tested behind each trip."""
-        builder, given = self.builder, [self.value(arg) for arg in node.iter.args]
-        given = [self.cast(value, types.int64) for value in given]
-        start, stop, step = (
-            [INT64(0), *given, INT64(1)] if len(given) == 1 else [*given, INT64(1)][:3]
-        )
+        builder, ends = self.builder, (node.start, node.stop, node.step)
+        start, stop, step = [self.cast(self.value(end), types.int64) for end in ends]
         body, end = builder.append_basic_block("for"), builder.append_basic_block("end")
         before = builder.block
         builder.cbranch(self._goes_on(start, stop, step), body, end)
         builder.position_at_end(body)
         number = builder.phi(INT64)
         number.add_incoming(start, before)
-        self.assign(node.target.id, Typed(types.int64, number))
+        self.assign(node.variable, Typed(types.int64, number))
         inner = self.open_loops
         self._run_loop(node.body, end)
         following = builder.add(number, step, flags=("nsw",))
@@ -927,20 +907,20 @@ class _Pieces:
         self._outer, self._run, self._which = outer, run, []
         self._apart, self._scopes = run.handed_on(), run.scopes()
         made: dict = {}
-        for tokens in run.tokens:
+        for piece, tokens in enumerate(run.tokens):
             scopes: dict = {}
             kinds = self._kinds(tokens, scopes)
-            numbers = (self._number(int(tokens[k]), name, scopes) for k, name in self._scopes)
+            numbers = (self._number(tokens[k], name, scopes) for k, name in self._scopes)
             key = tuple(kinds), tuple(numbers)
             if key not in made:
                 if len(made) == RUN_FUNCTIONS:
                     raise _NotRolledError("a run of too many kinds")
-                made[key] = len(made), _Piece(outer, run, tokens, *key, len(scopes))
-            number, piece = made[key]
+                made[key] = len(made), _Piece(outer, run, piece, *key, len(scopes))
+            number, function = made[key]
             self._which.append(number)
-            for k, kind in zip(run.kept, piece.kept, strict=True):
+            for k, kind in zip(run.kept, function.kept, strict=True):
                 outer.framed[tokens[k]] = _with_scope(kind, [scope for scope, _ in scopes])
-        self.functions = [piece.function for _, piece in made.values()]
+        self.functions = [function.function for _, function in made.values()]
 
     def _kinds(self, tokens, scopes):
         """Types of what a piece reads, with the numbers of scopes as they come."""
@@ -976,7 +956,7 @@ class _Pieces:
             [
                 which,
                 *(8 * frame[tokens[k]] for k in places),
-                *(int(tokens[k]) for k in numbers),
+                *(tokens[k] for k in numbers),
             ]
             for which, tokens in zip(self._which, run.tokens, strict=True)
         ]
@@ -989,8 +969,8 @@ class _Piece:
     ----------
     outer : _Function
     run : nbta.compiler.rolling.Run
-    tokens : list of str
-        Of the piece.
+    piece : int
+        Its number.
     kinds, scopes : tuple
         Types of what it reads, and numbers of the scopes that it says, as they come.
     count : int
@@ -1002,15 +982,15 @@ class _Piece:
         Types of what it keeps.
     """
 
-    def __init__(self, outer, run, tokens, kinds, scopes, count):
-        self._context, self._run, self._tokens = outer.context, run, tokens
+    def __init__(self, outer, run, piece, kinds, scopes, count):
+        self._context, self._run, self._tokens = outer.context, run, run.tokens[piece]
         constant = kinds[: len(run.constant)]
         self.function = self._declared(outer.unit.module, constant, count)
         self._inner = _Function(outer.unit, self.function, False)
         self._begin(constant, kinds[len(run.constant) :])
-        replaced = {k: f"_{k}" for k in run.numbers()}
-        replaced |= {k: str(n) for (k, _), n in zip(run.scopes(), scopes, strict=True)}
-        for statement in ast.parse(run.source(tokens, replaced)).body:
+        replaced = {k: Name(f"_{k}") for k in run.numbers()}
+        replaced |= {k: Constant(n) for (k, _), n in zip(run.scopes(), scopes, strict=True)}
+        for statement in run.statements(piece, replaced):
             self._inner.statement(statement)
         self.kept = self._end()
 
@@ -1081,11 +1061,9 @@ def _table(module, rows):
 
 def _short_length(node):
     """The trips of a loop of a short known length that goes along items; 0 of any other."""
-    count = node.iter.args[0]
-    known = (
-        len(node.iter.args) == 1 and isinstance(count, ast.Constant) and count.value in SHORT_LOOPS
-    )
-    plain = all(isinstance(statement, ast.Assign) for statement in node.body)
+    count = node.ends[0]
+    known = len(node.ends) == 1 and isinstance(count, Constant) and count.value in SHORT_LOOPS
+    plain = all(isinstance(statement, Assign | Store) for statement in node.body)
     return count.value if known and plain else 0
 
 
@@ -1155,13 +1133,12 @@ class Lowered(NamedTuple):
     fndesc: object
 
 
-def lowered(source: str, names: dict) -> Lowered:
-    """The compiled function ``run`` of a source.
+def lowered(function: Function, names: dict) -> Lowered:
+    """The compiled function of a function of the loop IR.
 
     Parameters
     ----------
-    source : str
-        Assignments of constants, and the definition of ``run``, which takes and gives an int64.
+    function : nbta.loops.Function
     names : dict
         What it refers to.
 
@@ -1171,15 +1148,15 @@ def lowered(source: str, names: dict) -> Lowered:
         If a name would have two types, or Numba has no code for a call.
     """
     with contextlib.suppress(_NotRolledError):
-        return _lowered(source, names, rolls=True)
-    return _lowered(source, names, rolls=False)
+        return _lowered(function, names, rolls=True)
+    return _lowered(function, names, rolls=False)
 
 
-def _lowered(source, names, rolls):
+def _lowered(function, names, rolls):
     context, description = _target()
     library = new_library(context, "run")
     module = library.create_ir_module("run")
-    unit = _Unit(module, source, names, rolls)
+    unit = _Unit(module, function, names, rolls)
     with context.push_code_library(library):
         made = _whole(unit, context.declare_function(module, description))
     fastmathpass.rewrite_module(module, context.fastmath)

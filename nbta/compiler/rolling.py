@@ -6,29 +6,19 @@ where in a *frame* of memory the values of names are that differ. So LLVM is giv
 the code.
 """
 
-import ast
-import keyword
-import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
 
+from nbta.loops import Block, Statement
+from nbta.loops.nodes import statements_in, stored_by
+from nbta.loops.structure import Outline, Replaced, Role, outline
 from nbta.tuning import FRAME_VALUES, PIECE_STATEMENTS, RUN_PIECES
 
-_TOKEN = re.compile(r"(?<![\w.])([A-Za-z_]\w*|\d+(?![\w.]))")
-_COMMENT = re.compile(r"^ *#.*\n?", re.MULTILINE)
-_WORDS = frozenset((*keyword.kwlist, "range"))
-#: Functions that give a pointer of a scope, which is their last argument.
-_SCOPED = frozenset(("pointer", "room", "array_in"))
-#: Which arguments of functions may be computed.
-_FREE = {
-    "room": [2], "array_in": [2], "extent_in": [1], "agrees": [1], "adopt": [1, 2], "refuse": [-1],
-}  # fmt: skip
-_NAMED, _FIXED, _FREED, _SCOPE = range(4)
+_NAMES = (Role.NAMED, Role.GIVEN, Role.HANDED_ON)
 
 
 @dataclass(eq=False)
@@ -39,11 +29,12 @@ class Run:
     ----------
     first, length, count : int
         The first statement, statements of a piece, and pieces.
-    text : list of str
-        The first piece in parts: each second one is a token.
-    roles : list of int
-        Of the tokens.
-    tokens : list of list of str
+    pieces : list of list of Statement
+    known : container of str
+        What is no variable.
+    roles : list of Role
+        Of the leaves of a piece, called tokens here.
+    tokens : list of list of (str or int)
         Those of each piece.
     constant : list of str
         Names that all pieces read.
@@ -54,7 +45,8 @@ class Run:
     first: int
     length: int
     count: int
-    text: list
+    pieces: list
+    known: object
     roles: list
     tokens: list
     constant: list = field(default_factory=list)
@@ -63,40 +55,35 @@ class Run:
 
     def numbers(self):
         """Tokens that are other integers in other pieces."""
-        freed = (k for k, role in enumerate(self.roles) if role == _FREED)
-        return [k for k in freed if len({piece[k] for piece in self.tokens}) > 1]
+        free = (k for k, role in enumerate(self.roles) if role is Role.FREE)
+        return [k for k in free if len({piece[k] for piece in self.tokens}) > 1]
 
     def scopes(self):
         """Tokens that are numbers of scopes, each with the name that is given a pointer of it."""
         name, found = None, []
         for k, role in enumerate(self.roles):
-            if role == _SCOPE:
+            if role is Role.CLASS:
                 found.append((k, self.tokens[0][name]))
-            elif self.text[2 * k + 2].startswith(" = "):
+            elif role is Role.GIVEN:
                 name = k
         return found
 
     def handed_on(self):
         """Names of the first piece that it only makes, or hands on as addresses."""
-        tokens, found, others = self.tokens[0], set(), set()
-        for k, name in enumerate(tokens):
-            is_apart = self.text[2 * k + 2].startswith(" = ") or tokens[k - 1 : k] == ["address"]
-            (found if is_apart else others).add(name)
+        found, others = set(), set()
+        for name, role in zip(self.tokens[0], self.roles, strict=True):
+            if role in _NAMES:
+                (others if role is Role.NAMED else found).add(name)
         return found - others
 
-    def source(self, tokens, replaced):
-        """A piece, with other text for some tokens."""
-        parts = list(self.text)
-        parts[1::2] = tokens
-        for k, text in replaced.items():
-            parts[2 * k + 1] = text
-        return "".join(parts)
+    def statements(self, piece, replaced):
+        """Those of a piece, with expressions in place of some tokens."""
+        return Replaced(self.known, replaced, Block)(self.pieces[piece])
 
 
 class _Statement(NamedTuple):
-    parts: list
-    tokens: list
-    kind: object
+    node: Statement
+    outline: Outline
 
 
 class Runs:
@@ -104,8 +91,7 @@ class Runs:
 
     Parameters
     ----------
-    texts : list of str
-        Of its statements.
+    statements : list of Statement
     names : container of str
         What is no variable.
     single : set of str
@@ -116,17 +102,12 @@ class Runs:
         Statements of which each piece has one.
     """
 
-    def __init__(self, texts, names, single, fewest=RUN_PIECES, wanted=None):
+    def __init__(self, statements, names, single, fewest=RUN_PIECES, wanted=None):
         self._names, self._single, self._fewest, self._wanted = names, single, fewest, wanted
-        statements = list(map(self._statement, texts))
-        shapes = Counter(statement.kind for statement in statements)
-        self._statements = [
-            statement._replace(kind=_alike(statement) if shapes[statement.kind] >= fewest else k)
-            for k, statement in enumerate(statements)
-        ]
+        self._statements = [_Statement(node, outline(node, names)) for node in statements]
         self._found = Counter()
         for statement in self._statements:
-            self._found.update(statement.tokens)
+            self._found.update(statement.outline.leaves)
         #: By the number of the first statement.
         self.runs = {}
         for start, length, count in self._repeated():
@@ -139,20 +120,11 @@ class Runs:
         if len(self.frame) > FRAME_VALUES:
             self.runs, self.frame = {}, {}
 
-    def _statement(self, text):
-        parts = _TOKEN.split(_COMMENT.sub("", text) if "#" in text else text)
-        tokens = parts[1::2]
-        return _Statement(parts, tokens, (tuple(parts[::2]), tuple(map(self._kind, tokens))))
-
-    def _kind(self, token):
-        if token.isdigit():
-            return "#"
-        return token if token in _WORDS or token in self._names else "$"
-
     def _repeated(self):
         """First statement, length and count of pieces alike; those that save most come first."""
         numbers: dict = {}
-        kinds = np.array([numbers.setdefault(s.kind, len(numbers)) for s in self._statements])
+        shapes = [statement.outline.shape for statement in self._statements]
+        kinds = np.array([numbers.setdefault(shape, len(numbers)) for shape in shapes])
         found = []
         for length in range(1, min(PIECE_STATEMENTS, len(kinds) // self._fewest) + 1):
             same = np.concatenate(([False], kinds[:-length] == kinds[length:], [False]))
@@ -174,17 +146,17 @@ class Runs:
         """Runs of pieces whose names come in one pattern."""
         pieces = [self._statements[start + k * length : start + (k + 1) * length]
                   for k in range(count)]  # fmt: skip
-        tokens = [[token for statement in piece for token in statement.tokens] for piece in pieces]
-        roles = [r for statement in pieces[0] for r in _roles(*statement.kind[0])]
+        tokens = [[token for each in piece for token in each.outline.leaves] for piece in pieces]
+        roles = [role for each in pieces[0] for role in each.outline.roles]
         patterns = [_pattern(each) for each in tokens]
         at = 0
         for _, group in groupby(patterns):
             size = len(list(group))
             if size >= self._fewest:
-                text = [[*s.parts[:-1], s.parts[-1] + "\n"] for s in pieces[at]]
-                run = Run(start + at * length, length, size, _joined(text), roles,
+                nodes = [[each.node for each in piece] for piece in pieces[at : at + size]]
+                run = Run(start + at * length, length, size, nodes, self._names, roles,
                           tokens[at : at + size])  # fmt: skip
-                if self._fits(run, _stores(pieces[at])):
+                if self._fits(run, _stores(nodes[0])):
                     yield run
             at += size
 
@@ -193,7 +165,7 @@ class Runs:
         columns = list(zip(*run.tokens, strict=True))
         places = defaultdict(list)
         for k, role in enumerate(run.roles):
-            if role == _NAMED and self._kind(run.tokens[0][k]) == "$":
+            if role in _NAMES:
                 places[run.tokens[0][k]].append(k)
         stored = {name: ks for name, ks in places.items() if name in stores}
         changed = {name for ks in stored.values() for name in columns[ks[0]]}
@@ -211,57 +183,12 @@ class Runs:
         return own and self._single.issuperset(moved)
 
 
-def _alike(statement):
-    """What statements that may be pieces of one run have in common."""
-    roles = zip(statement.tokens, _roles(*statement.kind), strict=True)
-    return statement.kind, tuple(token for token, role in roles if role == _FIXED)
-
-
-def _joined(statements):
-    """Parts of statements one behind another, so that each second one is a token."""
-    parts = [""]
-    for each in statements:
-        parts[-1] += each[0]
-        parts += each[1:]
-    return parts
-
-
 def _pattern(tokens):
-    """Which tokens of a piece are the same."""
+    """Which names of a piece are the same."""
     order: dict = {}
-    return tuple(order.setdefault(token, len(order)) for token in tokens if not token.isdigit())
+    return tuple(order.setdefault(token, len(order)) for token in tokens if type(token) is str)
 
 
 def _stores(piece):
     """Names that a piece gives values to."""
-    tree = ast.parse("\n".join("".join(statement.parts) for statement in piece))
-    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
-    return {node.id for node in names if isinstance(node.ctx, ast.Store)}
-
-
-@lru_cache(4096)
-def _roles(between, kinds):
-    """The role of each token in a statement, by what is between them."""
-    first, tokens = 10**9, []
-    for k, kind in enumerate(kinds):
-        tokens.append({"$": f"_{k}", "#": str(first + k)}.get(kind, kind))
-    text = "".join(part for pair in zip(between, [*tokens, ""], strict=True) for part in pair)
-    roles = [_FIXED if kind == "#" else _NAMED for kind in kinds]
-    for node in ast.walk(ast.parse(text)):
-        for place, role in _places(node):
-            if isinstance(place, ast.Constant) and type(place.value) is int:
-                roles[place.value - first] = role
-    return roles
-
-
-def _places(node):
-    """What may be an integer of the row, or is a scope, in an expression."""
-    match node:
-        case ast.Subscript(_, place):
-            return [(place, _FREED)]
-        case ast.Call(ast.Name("call"), [_, ast.Tuple(items)]):
-            return [(item, _FREED) for item in items]
-        case ast.Call(ast.Name(name), arguments):
-            freed = [(arguments[k], _FREED) for k in _FREE.get(name, ())]
-            return [*freed, (arguments[-1], _SCOPE)] if name in _SCOPED else freed
-    return []
+    return {name for statement in statements_in(piece) for name in stored_by(statement)}

@@ -7,8 +7,22 @@ may overlap would take a check before the loop; and what one iteration hands to 
 a product. A load that the next iteration repeats is forwarded, too, by LLVM's value numbering.
 """
 
-import ast
 from typing import NamedTuple
+
+from nbta.loops import (
+    Assign,
+    Binary,
+    Call,
+    Compare,
+    Constant,
+    Load,
+    Logical,
+    Name,
+    Select,
+    Store,
+    Unary,
+)
+from nbta.loops.nodes import expressions_in, stored_by
 
 #: Functions of numbers that have no branches.
 BRANCHLESS = frozenset(
@@ -47,7 +61,7 @@ class Loop:
 
     Parameters
     ----------
-    node : ast.For
+    node : nbta.loops.For
     scope_of : callable
         Gives by a name the number of what it points into, which lies apart from all others; None
         where that is not known.
@@ -57,15 +71,10 @@ class Loop:
 
     def __init__(self, node, scope_of, meaning_of):
         self._scope_of, self._meaning_of = scope_of, meaning_of
-        self._indices = {node.target.id: Affine(1, 0)}
-        self._assigned = {
-            name.id
-            for statement in node.body
-            for name in ast.walk(statement)
-            if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
-        }
+        self._indices = {node.variable: Affine(1, 0)}
+        self._body = list(node.body)
+        self._assigned = {name for statement in self._body for name in stored_by(statement)}
         self._stored, self._read = {}, {}
-        self._body = node.body
 
     def is_sure(self) -> bool:
         """Whether LLVM makes vector instructions of it, of the width that it is given."""
@@ -74,45 +83,52 @@ class Loop:
     def _takes(self, numbered):
         """Note what a statement does; False where it is not plain."""
         k, statement = numbered
-        (target,), value = statement.targets, statement.value
-        if not isinstance(target, ast.Name | ast.Subscript) or not _is_branchless(statement):
+        if not _is_branchless(statement):
             return False
-        for item in ast.walk(statement):
-            if isinstance(item, ast.Subscript):
-                place = self._place(item)
-                if place is None:
-                    return False
-                found = self._stored if isinstance(item.ctx, ast.Store) else self._read
-                found.setdefault(place[0], {}).setdefault(place, set()).add(k)
-        if isinstance(target, ast.Name):
-            index = self._affine(value)
-            again = target.id in self._indices  # an earlier value, or none that is an index
-            self._indices[target.id] = None if again else index
+        read = [statement.value]
+        if isinstance(statement, Store):
+            read.append(statement.target.index)
+            if not self._note(statement.target, self._stored, k):
+                return False
+        items = (each for node in read for each in expressions_in(node) if type(each) is Load)
+        if not all(self._note(item, self._read, k) for item in items):
+            return False
+        if isinstance(statement, Assign):
+            index = self._affine(statement.value)
+            again = statement.name in self._indices  # an earlier value, or none that is an index
+            self._indices[statement.name] = None if again else index
         return True
+
+    def _note(self, item, found, k):
+        """Keep the place of an item; False where it is not certain."""
+        place = self._place(item)
+        if place is not None:
+            found.setdefault(place[0], {}).setdefault(place, set()).add(k)
+        return place is not None
 
     def _place(self, item):
         """Which scope an item is in, by what name, and where; None where that is not certain."""
-        name = item.value.id if isinstance(item.value, ast.Name) else None
+        name = item.buffer.id if isinstance(item.buffer, Name) else None
         scope = None if name is None else self._scope_of(name)
-        index = self._affine(item.slice)
+        index = self._affine(item.index)
         return None if scope is None or index is None else (scope, name, index)
 
     def _affine(self, node):
         """An index as a function of the loop's number; None for another one."""
         match node:
-            case ast.Constant(int(value)):
+            case Constant(value) if isinstance(value, int):
                 return Affine(0, value)
-            case ast.Name(name):
+            case Name(name):
                 return self._named(name)
-            case ast.UnaryOp(ast.USub(), operand):
+            case Unary("-", operand):
                 index = self._affine(operand)
                 return None if index is None else index.times(-1)
-            case ast.BinOp(left, (ast.Add() | ast.Sub() | ast.Mult()) as op, right):
+            case Binary(left, "+" | "-" | "*" as sign, right):
                 one, other = self._affine(left), self._affine(right)
                 if one is None or other is None:
                     return None
-                if not isinstance(op, ast.Mult):
-                    return one.plus(other, -1 if isinstance(op, ast.Sub) else 1)
+                if sign != "*":
+                    return one.plus(other, -1 if sign == "-" else 1)
                 return _product(one, other)
         return None
 
@@ -133,7 +149,7 @@ class Loop:
             ((_, name, index),) = places
             if read and index.step == 0 and not self._is_folded(name, None):
                 return False
-        stores = [k for k, s in enumerate(self._body) if isinstance(s.targets[0], ast.Subscript)]
+        stores = [k for k, s in enumerate(self._body) if isinstance(s, Store)]
         return all(_is_read_anew(places, stores) for places in self._read.values()) and all(
             self._is_folded(None, name) for name in self._carried()
         )
@@ -142,10 +158,11 @@ class Loop:
         """Names whose value of the last iteration is read."""
         found, known = set(), set()
         for statement in self._body:
-            names = {item.id for item in ast.walk(statement) if _is_read(item)}
+            stored = set(stored_by(statement))
+            nodes = [statement.value, *([statement.target] if isinstance(statement, Store) else [])]
+            names = {each.id for n in nodes for each in expressions_in(n) if type(each) is Name}
             found |= (names & self._assigned) - known
-            if isinstance(statement.targets[0], ast.Name):
-                known.add(statement.targets[0].id)
+            known |= stored
         return found
 
     def _is_folded(self, array, name):
@@ -153,17 +170,19 @@ class Loop:
 
         def is_it(node):
             if array is not None:
-                return isinstance(node, ast.Subscript) and node.value.id == array
-            return isinstance(node, ast.Name) and node.id == name
+                return isinstance(node, Load) and node.buffer == Name(array)
+            return isinstance(node, Name) and node.id == name
 
         kinds = set()
         for statement in self._body:
-            target, value = statement.targets[0], statement.value
+            target = statement.expressions[0]
             if is_it(target):
-                kinds.add(_fold(value, is_it))
-            elif any(map(is_it, ast.walk(statement))):
+                kinds.add(_fold(statement.value, is_it))
+            elif any(
+                is_it(each) for node in statement.expressions for each in expressions_in(node)
+            ):
                 return False
-        return kinds in ({ast.Add}, {ast.Mult})
+        return kinds in ({"+"}, {"*"})
 
 
 def _product(one, other):
@@ -176,20 +195,17 @@ def _product(one, other):
     return Affine(0, 0, ((1, (one, other) if repr(one) < repr(other) else (other, one)),))
 
 
-def _is_read(node):
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-
-
 def _is_branchless(statement):
     """Whether a statement is arithmetic of numbers and items."""
-    for item in ast.walk(statement):
-        match item:
-            case ast.Call(ast.Name(name)) if name in BRANCHLESS:
-                pass
-            case ast.Call() | ast.IfExp() | ast.Compare() | ast.BoolOp():
-                return False
-            case ast.BinOp(op=ast.Pow()):
-                return False
+    for node in statement.expressions:
+        for each in expressions_in(node):
+            match each:
+                case Call() if each.name in BRANCHLESS:
+                    pass
+                case Call() | Select() | Compare() | Logical():
+                    return False
+                case Binary(_, "**", _):
+                    return False
     return True
 
 
@@ -209,17 +225,17 @@ def _is_read_anew(places, stores):
 def _fold(value, is_it):
     """By what a value of the last iteration is continued: a sum, a product; None for others."""
     match value:
-        case ast.BinOp(left, ast.Add() | ast.Sub(), right):
-            kind, sides = ast.Add, [left, right]
-        case ast.BinOp(left, ast.Mult(), right):
-            kind, sides = ast.Mult, [left, right]
-        case ast.Call(ast.Name("fast_add"), [left, right]):
-            kind, sides = ast.Add, [left, right]
+        case Binary(left, "+" | "-", right):
+            kind, sides = "+", [left, right]
+        case Binary(left, "*", right):
+            kind, sides = "*", [left, right]
+        case Call(Name("fast_add"), (left, right)):
+            kind, sides = "+", [left, right]
         case _:
             return None
-    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub):
-        sides = [left] if not any(map(is_it, ast.walk(right))) else []
-    inner = [side for side in sides if any(map(is_it, ast.walk(side)))]
+    if isinstance(value, Binary) and value.sign == "-":
+        sides = [left] if not any(map(is_it, expressions_in(right))) else []
+    inner = [side for side in sides if any(map(is_it, expressions_in(side)))]
     if len(inner) != 1:
         return None
-    return kind if is_it(inner[0]) or _fold(inner[0], is_it) is kind else None
+    return kind if is_it(inner[0]) or _fold(inner[0], is_it) == kind else None

@@ -2,8 +2,8 @@
 
 What is compiled has names of its own, so that functions which differ in names and places alone
 share machine code. To show it, the program is written down once more by an emitter that notes which
-variable stands for which tensor, and which lines of the user's all comes from. Then names take the
-place of names, and comments are put in. Compiling knows nothing of it.
+variable stands for which tensor, and marks which lines of the user's all comes from. It is printed
+with other names, and comments in place of marks. Compiling knows nothing of it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,19 @@ from nbta.graph.labels import ADJOINT, array_called, called
 from nbta.graph.operation import DATA, Tensor
 from nbta.graph.views import Branch, Loop, is_branch, is_loop
 from nbta.inspect.picture import shortened
+from nbta.loops import Assign, Comment, Load, Mark, Name
+from nbta.loops.nodes import names_of, statements_in
+from nbta.loops.printing import Printer, printed_function
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from nbta.compiler.executable import Compiled
     from nbta.graph.operation import Tensor
+    from nbta.loops import Statement
 
-_TOKEN = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
-_MARK = re.compile(r"#@(\d+)")
-#: A line that takes an item of a buffer for a loop over items.
-_LOAD = re.compile(r"(x\d+) = (\w+)\[")
+#: Names that a function has without any statement that says so.
+_FIXED = "run", "w", "range"
 #: Loops that have no name of their own, neither of the user's nor by what a pass made them for.
 _UNNAMED = re.compile(r"(while|scan|for)(_\d+)?(_grad(_\d+)?)*")
 #: What is known of lines is said of so many at most, where one loop does operations of several.
@@ -55,8 +57,8 @@ class NotingEmitter(Emitter):
     items : dict
         By variable, the tensor of which it is an item in a loop.
     marks : list
-        What lines come from, by the number in the comment before them: operations, and whether the
-        lines are in the body of the loop or branch that the operation is.
+        What statements come from, by the number of the mark before them: operations, and whether
+        the statements are in the body of the loop or branch that the operation is.
     """
 
     def __init__(self, arrays, counts):
@@ -86,15 +88,15 @@ class NotingEmitter(Emitter):
         yield
         self._parts.pop()
 
-    def add(self, *lines: str) -> None:
-        """Lines of source, after a mark where they come from others than those before."""
-        if lines and not lines[0].startswith("#"):
+    def add(self, *statements: Statement | str) -> None:
+        """Statements, after a mark where they come from other operations than those before."""
+        if statements and not _is_comment(statements[0]):
             self._mark()
-        super().add(*lines)
+        super().add(*statements)
 
     @contextmanager
-    def nest(self, header: str):
-        """A block below a header; within it lines go there."""
+    def nest(self, header: Statement | str):
+        """A block below a header; within it statements go there."""
         self._mark()
         with super().nest(header):
             yield
@@ -108,7 +110,7 @@ class NotingEmitter(Emitter):
         if self._last.get(self.lines) != mark and not (is_first and mark[1] and _has_body(what)):
             self._last[self.lines] = mark
             self.marks.append(mark)
-            self.lines.add(f"#@{len(self.marks) - 1}")
+            self.lines.add(Mark(len(self.marks) - 1))
 
     def trips(self) -> Iterable[str | None]:
         """Variables with numbers of iterations."""
@@ -125,12 +127,21 @@ def named_source(compiled: Compiled) -> str:
 
     program, compact = compiled.program, compiled.generated
     found = generate(program, emitter)
-    lines = found.source.split("\n")
-    plain = "\n".join(line for line in lines if not _MARK.fullmatch(line.strip()))
-    if plain != compact.source:  # then nothing is known of what was compiled
-        return compact.source
-    names = _Names(plain, program, made[0], found.lengths)
-    return "\n".join(_Shown(program, made[0], names).lines(lines))
+    function = found.function
+    if printed_function(function, Printer(remark=_comments)) != compact.source:
+        return compact.source  # nothing is known of what was compiled
+    names = _Names(function, program, made[0], found.lengths)
+    printer = Printer(names.new, _Remarks(program, made[0]))
+    return printed_function(function, printer)
+
+
+def _is_comment(statement):
+    return statement.startswith("#") if isinstance(statement, str) else type(statement) is Comment
+
+
+def _comments(statement):
+    """What was compiled has the comments, but no marks."""
+    return [statement.text] if isinstance(statement, Comment) else []
 
 
 def _has_body(what):
@@ -139,31 +150,38 @@ def _has_body(what):
 
 
 class _Names:
-    """Names of the user's for variables of the source, each of them once.
+    """Names of the user's for variables of a function, each of them once.
 
     Parameters
     ----------
-    source : str
+    function : nbta.loops.Function
     program : Program
     code : NotingEmitter
     lengths : dict
         Of arguments; see `Generated.lengths`.
+
+    Attributes
+    ----------
+    new : dict
+        By variable, its name for the user.
     """
 
-    def __init__(self, source, program, code, lengths):
-        self._used, self._wanted = dict.fromkeys(_TOKEN.findall(source)), {}
+    def __init__(self, function, program, code, lengths):
+        used = (name for each in function.body for name in names_of(each))
+        self._used, self._wanted = dict.fromkeys([*_FIXED, *function.constants, *used]), {}
         self._want_arrays(program, code)
         self._want_lengths(program, lengths)
         for name in filter(None, code.trips()):
             self._want(name, "iterations")
         for name, tensor in code.items.items():
             self._want(name, called(tensor), "_i")
-        for load in map(_LOAD.match, map(str.strip, source.split("\n"))):
-            if load is not None:
-                self._want(load[1], self._wanted.get(load[2]), "_i")
+        for statement in statements_in(function.body):
+            match statement:
+                case Assign(name, Load(Name(buffer))):
+                    self._want(name, self._wanted.get(buffer), "_i")
         for name in list(self._wanted):
             self._want(f"{name}w", self._wanted[name], "_so_far")  # of a fold
-        self._new = dict(self._settled())
+        self.new = dict(self._settled())
 
     def _want_arrays(self, program, code):
         """Names of variables and buffers: arguments and loops' variables have the first choice."""
@@ -203,10 +221,6 @@ class _Names:
             taken.add(found)
             yield name, found
 
-    def put(self, line):
-        """A line in these names."""
-        return _TOKEN.sub(lambda token: self._new.get(token[0], token[0]), line)
-
 
 def _variables(graph) -> Iterator[Tensor]:
     """Variables of all loops of a graph."""
@@ -237,31 +251,27 @@ def _identifier(text):
     return f"{found}_" if keyword.iskeyword(found) else found
 
 
-class _Shown:
-    """Lines with comments in place of marks and of graphs' names."""
+class _Remarks:
+    """The comments that are shown: in place of marks, and of those with graphs' names."""
 
-    def __init__(self, program, code, names):
-        self._marks, self._names = code.marks, names
+    def __init__(self, program, code):
+        self._marks = code.marks
         self._inputs = {tensor.op.name: tensor for tensor in program.inputs}
         self._bodies = {op.name: op for op in within(program.operations)}
         self._shown = None
 
-    def lines(self, lines) -> Iterator[str]:
-        """Lines as they are shown."""
-        for line in lines:
-            text = line.lstrip()
-            indent = line[: len(line) - len(text)]
-            mark = _MARK.fullmatch(text)
-            if mark is not None:
-                found = self._places(*self._marks[int(mark[1])])
-            elif text.startswith("# "):
-                found = self._comment(text)
-            else:
-                yield self._names.put(line)
-                continue
-            if found and found != self._shown:
-                self._shown = found
-                yield from (f"{indent}# {each}" for each in found)
+    def __call__(self, statement) -> list[str]:
+        """Those in place of a mark or a comment; none where the last ones say it already."""
+        is_mark = isinstance(statement, Mark)
+        found = (
+            self._places(*self._marks[statement.number])
+            if is_mark
+            else self._comment(statement.text)
+        )
+        if not found or found == self._shown:
+            return []
+        self._shown = found
+        return found
 
     def _places(self, what, inside):
         """The user's lines of some operations."""
@@ -277,13 +287,13 @@ class _Shown:
 
     def _comment(self, text):
         """What a comment with the name of an operation becomes."""
-        name, _, rest = text[2:].partition(":")
+        name, _, rest = text.partition(":")
         if name in self._inputs:
             label = called(self._inputs[name])
             return [f"{label or name}:{rest}"]
         op = self._bodies.get(name.removesuffix(", in Python"))
         if op is None:
-            return [text[2:]]
+            return [text]
         if name.endswith(", in Python"):
             return [f"{_line_of(op) or op.name}  -> {op.type}, in Python"]
         if is_branch(op):

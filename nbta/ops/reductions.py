@@ -717,7 +717,8 @@ def _place_in_run(code, along, x):
         same += f" or ({item} != {item} and {greatest} != {greatest})"
     with code.nest(along.steps()):
         code.add(f"{item} = {x.at(total(run, along.step))}")
-        code.add(f"if {same}:", f"    {found} = {along.step}", "    break")
+        with code.nest(f"if {same}:"):
+            code.add(f"{found} = {along.step}", "break")
     return found
 
 

@@ -19,8 +19,7 @@ from tape_programs import (
 )
 
 import nbta
-from nbta.compiler import passes
-from nbta.compiler import tape_passes
+from nbta.compiler import passes, tape_passes
 from nbta.compiler.array_passes import arrays_to_tensors
 from nbta.compiler.least_saved import save_least
 from nbta.compiler.pipeline import optimised

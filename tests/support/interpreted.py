@@ -15,6 +15,7 @@ import scipy.special
 
 from nbta.codegen import gammas, philox, special
 from nbta.compiler import build, executable
+from nbta.loops.interpreting import Interpreter
 from nbta.runtime import clock
 from nbta.runtime.intrinsics import MEMORY, MOST_ITEMS
 
@@ -255,8 +256,8 @@ def _exit(source, error):
     return f"{error.args[0]}: {lines[place - 1].strip()} {around.strip()}"
 
 
-def interpreted(source, extra=None):
-    """The code of generated source, as `nbta.compiler.build.build` gives it."""
+def names_of(extra=None):
+    """What generated code refers to, in Python."""
     names = dict.fromkeys(build.namespace())
     names |= {name: _Kind(kind) for name, kind in _TYPES.items()}
     names |= {rule.name: evaluate for rule, evaluate in build.elementary()}
@@ -292,14 +293,28 @@ def interpreted(source, extra=None):
     names |= extra or {}
     missing = [name for name, value in names.items() if value is None]
     assert not missing, missing
-    exec(compile(source, "<nbta>", "exec"), names)
+    return names
 
+
+def interpreted(source, extra=None, function=None):
+    """The code of generated source, as `nbta.compiler.build.build` gives it."""
+    names = names_of(extra)
+    exec(compile(source, "<nbta>", "exec"), names)
+    return _running_by(names["run"], lambda left: [_exit(source, left)])
+
+
+def by_nodes(function, extra=None):
+    """The same of nodes, by the interpreter of the loop IR."""
+    return _running_by(Interpreter(function, names_of(extra)).run, lambda left: [str(left)])
+
+
+def _running_by(function, told):
     def run(address):
         with np.errstate(all="ignore"):
             try:
-                return names["run"](address)
+                return function(address)
             except _LeftError as left:
-                exits[:] = [_exit(source, left)]
+                exits[:] = told(left)
                 return left.args[0]
             finally:
                 _running.work = None
