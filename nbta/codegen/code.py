@@ -5,7 +5,6 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from nbta import loops
 from nbta.codegen.fusion import Group
 from nbta.codegen.values import (
     NUMBERS,
@@ -22,6 +21,7 @@ from nbta.codegen.values import (
     times,
     total,
 )
+from nbta.loops import Statement, building
 from nbta.runtime.intrinsics import FAILED, FIRST_WORD, MEMORY, MOST_ITEMS, STATUSES, WORDS
 
 
@@ -48,7 +48,7 @@ class Code(ABC):
     """
 
     def __init__(self):
-        self.top = loops.Block()
+        self.top = building.Block()
         self.top.add(f"W = pointer(int64, w, {WORDS})")
         self.heads = [self.top.place()]  # where buffers of each level are made
         self.lines = self.top.place()
@@ -112,11 +112,11 @@ class Code(ABC):
         self._names[stem] = number = self._names.get(stem, -1) + 1
         return f"{stem}{number}"
 
-    def add(self, *statements: loops.Statement | str) -> None:
+    def add(self, *statements: Statement | str) -> None:
         """Statements, one after another."""
         self.lines.add(*statements)
 
-    def addition(self, store: loops.Statement) -> None:
+    def addition(self, store: Statement) -> None:
         """The store by which an operation adds to one item."""
         self.add(store)
 
@@ -126,7 +126,7 @@ class Code(ABC):
         yield
 
     @contextmanager
-    def nest(self, header: loops.Statement | str):
+    def nest(self, header: Statement | str):
         """A block below a header; within it statements go there."""
         around = self.lines
         self.lines = around.nest(header)
@@ -134,7 +134,7 @@ class Code(ABC):
         self.lines = around
 
     @contextmanager
-    def loop(self, *lines: loops.Statement | str, versions: tuple[str, ...] = ()):
+    def loop(self, *lines: Statement | str, versions: tuple[str, ...] = ()):
         """A loop of the program: what is made in it belongs to a level of its own.
 
         Its statements come below those given, of which headers have a block. With names of truth
@@ -158,7 +158,7 @@ class Code(ABC):
         self._same = same
 
     @contextmanager
-    def branch(self, header: loops.Statement | str):
+    def branch(self, header: Statement | str):
         """A block that may not run: what is known in it does not hold behind it."""
         same = dict(self._same)
         free, self._free[-1] = self._free[-1], []

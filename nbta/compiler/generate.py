@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nbta import loops
 from nbta.codegen.values import Block, numba_name, product
 from nbta.compiler.array_code import ArrayCode, PlainArrays
 from nbta.compiler.emitter import Call, Emitter, check
@@ -13,6 +12,7 @@ from nbta.compiler.induction import Counts
 from nbta.compiler.manager import analysis
 from nbta.graph.operation import is_inexact
 from nbta.graph.order import ordered
+from nbta.loops import Function
 from nbta.loops.building import settled
 from nbta.runtime.intrinsics import NOT_A_NUMBER, OK, RESIZED
 from nbta.runtime.memory import HEAD
@@ -62,7 +62,7 @@ class Generated:
     """
 
     source: str = ""
-    function: loops.Function | None = None
+    function: Function | None = None
     words: int = 0
     inputs: int = 0
     arguments: int = 0
@@ -144,7 +144,7 @@ def generate(program, emitter=Emitter) -> Generated:
             _look_for_nan(code, program.outputs, places)
     code.add(*(f"if not agrees(w, {place.given}, {head}, {place.shape}): return {RESIZED}"
                for place in places if place.base), f"return {OK}")  # fmt: skip
-    found.function = loops.Function(tuple(settled(code.top)), dict(code.numbers.values()))
+    found.function = Function(tuple(settled(code.top)), dict(code.numbers.values()))
     found.source = str(found.function)
     found.initial = code.initial
     found.words, found.constants = code.words, code.constants
