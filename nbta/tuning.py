@@ -135,6 +135,10 @@ PARTED_ITERATIONS = _row(
     "From here on the first and the last iteration are apart. Of four iterations, three loops in "
     "place of one take 1.5 times as long.",
 )  # fmt: skip
+END_ITERATIONS = _row(
+    3, "iterations", "compiler.loop_ends",
+    "Bounds the iterations of an end of a loop: indices of wide stencils wrap around in so many.",
+)  # fmt: skip
 VERY_LARGE_BODY = _row(
     1000, "operations", "compiler.emitter",
     "From here on two versions of a body take LLVM longer than most programs run.",

@@ -18,7 +18,7 @@ from nbta.compiler.sums import Sums, free_sums, goes_in_vectors, is_free_of_loop
 from nbta.compiler.sweeps import is_sweep
 from nbta.compiler.touched import OF_ITEMS, is_within
 from nbta.graph.graph import everything
-from nbta.graph.operation import DATA, FLOW, HANDLE
+from nbta.graph.operation import DATA, FLOW, HANDLE, Tensor
 from nbta.graph.order import before, ordered
 from nbta.graph.views import Branch, Loop, is_body_of_branch, place_of
 from nbta.ops.arithmetic import add, multiply, subtract
@@ -274,10 +274,11 @@ def emit_while(code, op) -> None:
     code.count(body, trips)
     if trips is not None:
         code.sums.update(free_sums(loop))
-    rows = None if trips is None else _rows(code, loop, variables, captured)
+    between = None if trips is None else _between(code, loop)
+    rows = None if trips is None else _rows(code, loop, variables, captured, between)
     code.turned.append([])
     sweeps = trips is not None and rows is None and is_sweep(loop, code.counts)
-    asked = _Asked() if trips is None or rows else _asked(code, loop)
+    asked = _Asked() if trips is None else _asked(code, loop, between, rows)
     each = _each_trip(code, body, trips, rows, sweeps, asked)
     with progress_bar(code, op) as counter, each:
         for variable in variables:
@@ -304,9 +305,9 @@ def emit_while(code, op) -> None:
         code.bind(tensor, variable.value)
 
 
-def _rows(code, loop, variables, captured):
+def _rows(code, loop, variables, captured, between):
     """The rows of the loop's stencils; None where it has none, or where that is not sure to do."""
-    found = stencils(loop, code.counts, code.sums)
+    found = stencils(loop, code.counts, code.sums, between)
     if not found or not all(variables[each.variable.place].may_change for each in found):
         return None
     _bind(code, loop.body, variables, captured)
@@ -331,34 +332,52 @@ class _Asked(NamedTuple):
     guards : tuple of str
         Bounds guards, whether indices may be outside.
     ends : str or None
-        Whether an iteration is the first or the last, for loops of `nbta.compiler.loop_ends`.
+        Whether an iteration is at an end of the loop, of `nbta.compiler.loop_ends`.
+    apart : int
+        How many iterations each end has.
     """
 
     guards: tuple[str, ...] = ()
     ends: str | None = None
+    apart: int = 0
 
 
-def _asked(code, loop) -> _Asked:
+def _size(code, loop):
+    """How large the code of an iteration is, with what looks at indices."""
+    operations = list(everything(loop.body))
+    items = (op for op in operations if op.record in OF_ITEMS)
+    return len(operations) + INDEX_CHECK_OPERATIONS * sum(
+        not is_within(code.counts, op) for op in items
+    )
+
+
+def _between(code, loop):
+    """What holds between the ends of a loop, where these are to be apart; None elsewhere."""
+    if not is_free_of_loops(loop) or _size(code, loop) >= VERY_LARGE_BODY:
+        return None
+    between = settled(loop, code.counts)
+    if between is not None:
+        code.settle(loop.body, between, code.name("u"))
+    return between
+
+
+def _asked(code, loop, between, rows) -> _Asked:
     """What a loop with two versions asks; nothing for one that has a single version."""
     body, counts = loop.body, code.counts
+    ends, apart = code.ends_of(body)
+    if rows is not None:
+        return _Asked((), ends, apart)
     if not is_free_of_loops(loop):
         return _Asked()
-    operations = list(everything(body))
-    branches = any(op.record is CASE for op in operations)
-    items = (op for op in operations if op.record in OF_ITEMS)
-    size = len(operations) + INDEX_CHECK_OPERATIONS * sum(not is_within(counts, op) for op in items)
-    between = settled(loop, counts) if size < VERY_LARGE_BODY else {}
-    pays = between or LARGE_BODY < size < VERY_LARGE_BODY
+    size = _size(code, loop)
+    branches = any(op.record is CASE for op in everything(body))
+    pays = ends is not None or LARGE_BODY < size < VERY_LARGE_BODY
     may = branches or size > LARGE_BODY
     if not (pays or (may and goes_in_vectors(loop, counts, branches=True))):
         return _Asked()
     guards = tuple(code.name("u") for _ in range(1 + branches))
     code.call_guards(body, *guards)
-    if not between:
-        return _Asked(guards)
-    ends = code.name("u")
-    code.settle(between, ends)
-    return _Asked(guards, ends)
+    return _Asked(guards, ends, apart)
 
 
 def _index_on_entry(code, index, body):
@@ -370,23 +389,24 @@ def _each_trip(code, body, trips, rows, sweeps, asked):
     """The lines of an iteration: in stretches where it is known how many there will be.
 
     Short loops that run often are not divided, which takes as long as a few iterations. Where
-    versions ask for ends, the first iteration, those between, and the last are loops of their own.
+    versions ask for ends, the first iterations, those between, and the last are loops of their own.
     """
-    if rows is not None:
-        with rows.each_trip(trips, _watch_word(code)):
-            yield
-        return
     around = code.lines
     if asked.ends is not None:
-        part, count = code.name("p"), code.name("n")
-        whole = f"{trips} < {PARTED_ITERATIONS}"
-        code.lines = around.nest(f"for {part} in range(1 if {whole} else 3):")
+        part, count, apart = code.name("p"), code.name("n"), asked.apart
+        code.lines = around.nest(f"for {part} in range(1 if {trips} < {PARTED_ITERATIONS} else 3):")
         code.add(
-            f"{count} = {trips} if {whole} else {trips} - 2 if {part} == 1 else 1",
-            f"{asked.ends} = {whole} or {part} != 1",
+            f"{count} = {trips} if {trips} < {PARTED_ITERATIONS} else "
+            f"{trips} - {2 * apart} if {part} == 1 else {apart}",
+            f"{asked.ends} = {trips} < {PARTED_ITERATIONS} or {part} != 1",
         )
         trips = count
         code.count(body, trips)
+    if rows is not None:
+        with rows.each_trip(trips, _watch_word(code), asked.ends):
+            yield
+        code.lines = around
+        return
     if sweeps:
         with code.nest(f"if {trips} > {UNWATCHED_TURNS}:"):
             code.add(f"watch(w, {_watch_word(code)}, {UNWATCHED_TURNS})")
@@ -427,6 +447,10 @@ def _on_entry_of(code, tensor, body):
     """Source of an integer of a body as it is in the first trip; None where that is not plain."""
     tensor = _in_loop(tensor)
     op = tensor.op
+    settled = code.integer_between(tensor)
+    if settled is not None:
+        parts = [_on_entry_of(code, t, body) for t in settled if isinstance(t, Tensor)]
+        return None if None in parts else _summed(parts, settled[1])
     if op.record is CAST and _is_captured(op.inputs[0], body):
         return code.scalar(op.inputs[0])
     if tensor.dtype != np.int64 or tensor.spec.rank != 0:
@@ -437,6 +461,12 @@ def _on_entry_of(code, tensor, body):
         return code.scalar(tensor)
     parts = [_on_entry_of(code, t, body) for t in op.inputs] if op.record in _SIGNS else [None]
     return None if None in parts else f"({parts[0]} {_SIGNS[op.record]} {parts[1]})"
+
+
+def _summed(texts, sign):
+    """Source of a number, and another one on top with a sign, or none."""
+    one, other = texts
+    return one if not sign else f"({one} {'+' if sign > 0 else '-'} {other})"
 
 
 def _in_loop(tensor):
@@ -903,7 +933,8 @@ class Emitter(Code):
         self._bound_in: dict = {}  # the lines in which a tensor got its value
         self._counted: dict = {}  # by body, the variable with the number of trips
         self._guards: dict = {}  # by body, and whether in branches: if indices may be outside
-        self._settled: dict = {}  # truth values that are known between ends of a loop, its guard
+        self._settled: dict = {}  # what is known between ends of a loop, and whether it is at one
+        self._between: dict = {}  # by body of a loop whose ends are apart: that, and what is known
         self._checked: set = set()  # the lines by which it is found
         self.sums = Sums.none()  # additions that may change places with others
         self.turned: list = []  # by loop around, blocks of variables that change places
@@ -943,9 +974,21 @@ class Emitter(Code):
         """
         self._guards.update(zip(((body, False), (body, True)), names, strict=False))
 
-    def settle(self, truths, ends) -> None:
-        """Say which truth values are known where the guard of a loop's ends does not hold."""
-        self._settled.update((tensor, (truth, ends)) for tensor, truth in truths.items())
+    def settle(self, body, between, ends) -> None:
+        """Say what is known of a loop where the truth value of its ends does not hold."""
+        self._between[body] = (ends, between)
+        known = between.truths | between.integers
+        self._settled.update((tensor, (found, ends)) for tensor, found in known.items())
+
+    def ends_of(self, body):
+        """The truth value of a loop's ends, and how many iterations they have; None where whole."""
+        ends, between = self._between.get(body, (None, None))
+        return ends, 0 if between is None else between.iterations
+
+    def integer_between(self, tensor):
+        """What an integer is between the ends of a loop, of `Between.integers`, or None."""
+        found, _ = self._settled.get(tensor, (None, None))
+        return found if isinstance(found, tuple) else None
 
     def keep_in_rows(self, body, rows) -> None:
         """Keep what some additions of a loop's body add in rows, where no guard holds."""
@@ -960,7 +1003,9 @@ class Emitter(Code):
         known = extent.isdigit() or self.level_of([extent]) < self.level
         if self._counted.get(body) is None or not known:
             return None
-        form, first = self.counts.affine(index, body), _on_entry_of(self, index, body)
+        at_end, between = self._between.get(body, (None, None))
+        counts = self.counts if between is None else between.counts
+        form, first = counts.affine(index, body), _on_entry_of(self, index, body)
         if form is None or first is None or abs(form[1]) > WATCHED_ITERATIONS:
             return None
         place, trips, head = (body, body is not self._graph), self._counted[body], self.heads[-1]
@@ -969,7 +1014,10 @@ class Emitter(Code):
             name = self._guards[place] = self.name("u")
             head.add(f"{name} = {trips} > {COUNTED_ITERATIONS}")
         ends = [first, f"{first} + {form[1]} * ({trips} - 1)"] if form[1] else [first]
-        for line in [f"{name} = {name} or {end} < 0 or {end} >= {extent}" for end in ends]:
+        doubts = [f"{end} < 0 or {end} >= {extent}" for end in ends]
+        if form != self.counts.affine(index, body):  # it is so between the ends alone
+            doubts.append(at_end)
+        for line in [f"{name} = {name} or {doubt}" for doubt in doubts]:
             if line not in self._checked:
                 self._checked.add(line)
                 head.add(line)
@@ -1147,11 +1195,17 @@ class Emitter(Code):
         return look_ahead(self, op)
 
     def _note_settled(self, op):
-        """Let a truth value be constant between the ends of a loop."""
-        truth, ends = self._settled.get(op.outputs[0] if op.outputs else None, (None, None))
-        if ends is not None:
-            name = self.scalar(op.outputs[0])
-            self.add(f"{name} = boolean({name} {f'or not {ends}' if truth else f'and {ends}'})")
+        """Let a truth value be constant between the ends of a loop, and an integer a sum."""
+        found, ends = self._settled.get(op.outputs[0] if op.outputs else None, (None, None))
+        if ends is None:
+            return
+        name = self.scalar(op.outputs[0])
+        if isinstance(found, bool):
+            self.add(f"{name} = boolean({name} {f'or not {ends}' if found else f'and {ends}'})")
+            return
+        other, sign, more = found
+        text = _summed([self.scalar(other), self.scalar(more)], sign)
+        self.add(f"{name} = {cast_text(f'({name} if {ends} else {text})', op.outputs[0].dtype)}")
 
     def addition(self, store) -> None:
         """See `Code.addition`: where iterations are few or a guard holds; else in a row."""
@@ -1162,8 +1216,10 @@ class Emitter(Code):
             raise NotCompiledError(f"{op.name} adds where rows do not go")
         with self.nest(f"if {rows.guard}:"):
             self.add(store)
-        with self.nest(f"if not {rows.guard}:"):
-            self.add(*rows.keep(op))
+        kept = rows.keep(op)
+        if kept:
+            with self.nest(f"if not {rows.guard}:"):
+                self.add(*kept)
         return None
 
     def _is_seen(self, op):

@@ -137,6 +137,10 @@ class Counts(Analysis):
             self._find(tensor)
         return self._numbers[tensor]
 
+    def assume(self, tensor: Tensor, form: Linear) -> None:
+        """Take an integer for a form, which it has in the iterations that are looked at."""
+        self._numbers[tensor] = form
+
     def _find(self, tensor):
         """Note a form, behind those of what it is computed from: as many as the program writes."""
         todo = [tensor]
@@ -304,7 +308,10 @@ class Counts(Analysis):
 
     def affine(self, index: Tensor, body: SubGraph) -> tuple[Linear, int] | None:
         """An index in a body as ``start + step * trip``, where no trip changes the start."""
-        number = self.number(index)
+        return self.affine_form(self.number(index), body)
+
+    def affine_form(self, number: Linear, body: SubGraph) -> tuple[Linear, int] | None:
+        """`affine`, of a form."""
         start = Linear(number.constant, number.terms)
         step = start.terms.pop(Trip(body), 0)
         return (start, step) if is_outside(start, body) else None
@@ -336,7 +343,7 @@ class Counts(Analysis):
             if n < 0:
                 if bound is None:
                     bound = self.trips(inner.body.owner)
-                number = _positive(number + (bound - Linear(1)) * n, bound)
+                number = positive(number + (bound - Linear(1)) * n, bound)
         return number.is_natural()
 
     def is_within(self, index: Tensor | int, length: Linear | None, graph) -> bool:
@@ -351,11 +358,11 @@ class Counts(Analysis):
         low, high = self.number(index), length - Linear(1) - self.number(index)
         for bound in map(self.bound, bodies):
             if bound is not None:
-                low, high = _positive(low, bound), _positive(high, bound)
+                low, high = positive(low, bound), positive(high, bound)
         return self.is_natural(low) and self.is_natural(high)
 
 
-def _positive(number, bound):
+def positive(number: Linear, bound: Linear) -> Linear:
     """A form where a bound is sure to be 1 at least: trips are what was left of them then."""
     atoms = [atom for atom in bound.terms if type(atom) is Clamped]
     if len(bound.terms) != 1 or not atoms or bound.constant > 0 or bound.terms[atoms[0]] != 1:

@@ -7,6 +7,7 @@ import numpy as np
 
 from nbta.compiler.final_values import Item, last_version
 from nbta.compiler.induction import Clamped, Counts, Linear, Trip, is_outside
+from nbta.compiler.loop_ends import is_cheap_remainder
 from nbta.compiler.tapes import Tapes, is_shadow, made
 from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in
@@ -463,4 +464,5 @@ def is_cheap(op):
     if op.control_inputs:
         return False
     scalars = all(t.spec.rank == 0 and t.dtype.kind in "iu" for t in op.inputs)
-    return op.record.selects or (scalars and (op.record.quick or op.record in (STACK, RANGE)))
+    integers = op.record.quick or op.record in (STACK, RANGE) or is_cheap_remainder(op)
+    return op.record.selects or (scalars and integers)

@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 from nbta.codegen.values import Block, cast_text, product, total
 from nbta.compiler.induction import Counts, Linear
+from nbta.compiler.loop_ends import Between
 from nbta.compiler.sums import FLOATS, Sums, has_plain_branches, is_independent
-from nbta.compiler.touched import touched, users_in
+from nbta.compiler.touched import differ, is_of_its_trip, touched, users_in
 from nbta.graph.operation import FLOW, Operation, Tensor
 from nbta.graph.views import Loop, Variable, is_body_of_branch
 from nbta.ops.indexing import ADD_ITEM, SYMBOLIC
@@ -58,7 +59,9 @@ class Stencil(NamedTuple):
         return [indices_of(line[0].op) for line in self.lines]
 
 
-def stencils(loop: Loop, counts: Counts, sums: Sums) -> list[Stencil]:
+def stencils(
+    loop: Loop, counts: Counts, sums: Sums, between: Between | None = None
+) -> list[Stencil]:
     """The arrays that a loop adds to at several places, if trips need nothing else of each other.
 
     Parameters
@@ -67,13 +70,16 @@ def stencils(loop: Loop, counts: Counts, sums: Sums) -> list[Stencil]:
     counts : Counts
     sums : nbta.compiler.sums.Sums
         Additions to numbers that may change places.
+    between : Between, optional
+        Where the loop's ends are apart, what holds between them, where rows are for.
     """
-    if not has_plain_branches(loop, counts):
+    counts, apart = (counts, 0) if between is None else (between.counts, between.iterations)
+    if not has_plain_branches(loop, counts, apart):
         return []
     users = users_in(loop)
     found, variables = [], [v for v in loop.variables() if v.parameter.spec.kind != FLOW]
     for variable in variables:
-        additions = _additions(variable, users)
+        additions = _additions(variable, users, counts)
         stencil = _stencil(variable, additions, counts) if len(additions) > 1 else None
         if stencil is not None:
             found.append(stencil)
@@ -82,13 +88,26 @@ def stencils(loop: Loop, counts: Counts, sums: Sums) -> list[Stencil]:
     return found
 
 
-def _additions(variable, users) -> list[Operation]:
-    """What adds items to an array, in order, where trips do nothing else with it."""
+def _additions(variable, users, counts) -> list[Operation]:
+    """What adds items to an array, in order, where else trips only touch items of their own.
+
+    Those are none that a trip adds to, as they are in another row of the array.
+    """
     if variable.parameter.spec.rank == 0 or variable.parameter.dtype not in FLOATS:
         return []
-    use = touched(variable, users)
-    alone = use is not None and not use.reads and all(op.record is ADD_ITEM for op in use.changes)
-    return use.changes[::-1] if alone else []
+    use, body = touched(variable, users), variable.loop.body
+    if use is None:
+        return []
+    additions = [op for op in use.changes if op.record is ADD_ITEM]
+    changes = [op for op in use.changes if op.record is not ADD_ITEM]
+    alone = all(
+        differ(counts, one, other, body) for one in (*use.reads, *changes) for other in additions
+    ) and all(
+        differ(counts, one, other, body) or is_of_its_trip(counts, one, other, body)
+        for one in (*use.reads, *changes)
+        for other in changes
+    )
+    return additions[::-1] if alone else []
 
 
 def indices_of(op) -> list[Tensor | int]:
@@ -271,18 +290,18 @@ class Rows:
         return cast_text(self._code.number(row.dtype.type(-0.0)), row.dtype)
 
     @contextmanager
-    def each_trip(self, trips, watch_word):
-        """The lines of a trip, in stretches."""
+    def each_trip(self, trips, watch_word, ends):
+        """The lines of a trip, in stretches; ``ends`` tells whether it is at an end of the loop."""
         code, start, count = self._code, self._start, self._count
         lines = [
             f"for {start} in range(0, {trips}, {STENCIL_STRETCH}):",
             f"watch(w, {watch_word}, {start} + {STENCIL_STRETCH - 1})",
             f"{count} = min({STENCIL_STRETCH}, {trips} - {start})",
         ]
-        with code.loop(*lines, versions=(self.guard,)):
-            code.heads[-1].add(
-                f"{self.guard} = {trips} < {STENCIL_ITERATIONS} or {trips} > {COUNTED_ITERATIONS}"
-            )
+        versions = (self.guard,) if ends is None else (self.guard, ends)
+        few = f"{trips} < {STENCIL_ITERATIONS} or {trips} > {COUNTED_ITERATIONS}"
+        with code.loop(*lines, versions=versions):
+            code.heads[-1].add(f"{self.guard} = {few if ends is None else f'{few} or {ends}'}")
             header = f"for {self._trip} in range({start}, {start} + {count}):"
             with code.nest(header), self._choosing():
                 yield

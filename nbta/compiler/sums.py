@@ -230,14 +230,18 @@ def goes_in_vectors(loop: Loop, counts: Counts, *, branches: bool = False) -> bo
     return all(_has_own_item(op, counts, body) for op in operations if op.record.changes)
 
 
-def has_plain_branches(loop: Loop, counts: Counts) -> bool:
+def has_plain_branches(loop: Loop, counts: Counts, apart: int = 0) -> bool:
     """Whether a loop has no bodies but branches that may all be computed in each iteration.
+
+    With ``apart``, in each but so many at both ends.
 
     They have no loops, and read or change no items that are outside in the first or the last
     iteration, as those of neighbours are at the ends of an array, where they are not taken.
     """
     inner = (op for op in everything(loop.body) if op.graph is not loop.body)
-    return is_free_of_loops(loop) and not any(ends_outside(counts, op, loop.body) for op in inner)
+    return is_free_of_loops(loop) and not any(
+        ends_outside(counts, op, loop.body, apart) for op in inner
+    )
 
 
 def is_free_of_loops(loop: Loop) -> bool:

@@ -151,8 +151,11 @@ def is_within(counts: Counts, op: Operation) -> bool:
     )
 
 
-def ends_outside(counts: Counts, op: Operation, body: SubGraph) -> bool:
-    """Whether an operation's item is outside of the array in a body's first or last iteration."""
+def ends_outside(counts: Counts, op: Operation, body: SubGraph, apart: int = 0) -> bool:
+    """Whether an operation's item is outside of the array in a body's first or last iteration.
+
+    With ``apart``, the first and the last but so many at each end.
+    """
     if op.record not in OF_ITEMS:
         return False
     for axis, index in enumerate(indices_of(op)):
@@ -160,7 +163,8 @@ def ends_outside(counts: Counts, op: Operation, body: SubGraph) -> bool:
         length = counts.length(op.inputs[0], axis)
         if form is not None and length is not None:
             start, step = form
-            last = start + (counts.trips(body.owner) + -1) * step
+            last = start + (counts.trips(body.owner) + (-1 - apart)) * step
+            start = start + step * apart
             gaps = (gap for end in (start, last) for gap in (end * -1 + -1, end - length))
             if any(map(counts.is_natural, gaps)):
                 return True

@@ -51,6 +51,49 @@ def drawn(seed):
     return f
 
 
+WRAPPED = [
+    lambda i, k, n: (i + k) % n, lambda i, k, n: (i - k) % n, lambda i, k, n: (i + n - k) % n,
+    lambda i, k, n: i - k, lambda i, k, n: i + k if i + k < n else i + k - n,
+    lambda i, k, n: i - k if i >= k else i - k + n, lambda i, k, n: (2 * i + k) % n,
+    lambda i, k, n: (i + k) % 3, lambda i, k, n: -i - k,
+]  # fmt: skip
+
+
+def drawn_wrapped(seed):
+    """A loop forwards or backwards over neighbours whose indices wrap around at the ends."""
+    draw = random.Random(seed)
+    ways, far = draw.choices(WRAPPED, k=3), draw.choices(range(4), k=3)
+    backwards, in_rows, nested, branch = (draw.random() < 0.4 for _ in range(4))
+
+    def value(x, k, n):
+        i = n - 1 - k if backwards else k
+        a, b, c = (x[way(i, k, n)] for way, k in zip(ways, far, strict=True))
+        if branch and i > far[0]:
+            a = a * b
+        return i, np.sin(a) * c + b
+
+    def f(x):
+        n, total, u = len(x), 0.0, x
+        if in_rows:
+            u = np.zeros((4, n))
+            u[0] = x
+            for t in range(3):
+                for k in range(n):
+                    i, a = value(u[t], k, n)
+                    u[t + 1, i] = a
+            return np.sum(u * u)
+        for _ in range(2 if nested else 1):
+            v = np.zeros(n)
+            for k in range(n):
+                i, a = value(u, k, n)
+                v[i] += a
+                total += a
+            u = v
+        return total + np.sum(u * x)
+
+    return f
+
+
 def outcome(function, *args):
     try:
         return np.hstack([np.ravel(each) for each in function(*args)])
@@ -58,7 +101,7 @@ def outcome(function, *args):
         return "IndexError"
 
 
-def compare(seed, lengths, machine_code):
+def compare(seed, lengths, machine_code, drawn=drawn):
     f = drawn(seed)
     ways = [nbta.value_and_grad(f, compiled=kind) for kind in (True, False)]
     with executed(machine_code):
@@ -77,6 +120,18 @@ def compare(seed, lengths, machine_code):
 @pytest.mark.parametrize("seed", range(80))
 def test_random_loops(seed):
     compare(seed, (14, 12, 2, 3, 4, 11, 0, 1), False)
+
+
+@pytest.mark.slow_but_every(8)
+@pytest.mark.parametrize("seed", range(80))
+def test_random_loops_that_wrap_around(seed):
+    compare(seed, (14, 12, 4, 5, 7, 11, 0, 16), False, drawn_wrapped)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(80, 110))
+def test_random_loops_that_wrap_around_in_machine_code(seed):
+    compare(seed, (40, 12, 13, 4, 0), True, drawn_wrapped)
 
 
 @pytest.mark.slow
@@ -114,7 +169,47 @@ def on_a_plate(u, k):
     return np.sum(v * v)
 
 
-PROGRAMS = [(insulated, (8,)), (on_a_plate, (4, 5))]
+def on_a_ring(u, k):
+    n = len(u)
+    for _ in range(3):
+        v = np.empty(n)
+        for i in range(n):
+            v[i] = u[i] + k * u[i] * (u[(i + 1) % n] - u[i - 2]) * u[(i + n - 1) % n]
+        u = v
+    return np.sum(u * u)
+
+
+def on_a_torus(u, k):
+    n, m = u.shape
+    v = np.zeros((n, m))
+    for i in range(n):
+        for j in range(m):
+            right = j + 1 if j + 1 < m else 0
+            v[i, j] = k * u[i, j] * (u[(i + 1) % n, j] + u[i - 1, j] + u[i, right] + u[i, j - 1])
+    return np.sum(v * v)
+
+
+def down_rows(u, k):
+    n, m = u.shape
+    c = u.copy()
+    for i in range(1, n):
+        for j in range(m):
+            best = c[i - 1, j]
+            if j > 0:
+                best = min(best, k * c[i - 1, j - 1])
+            if j < m - 1:
+                best = min(best, c[i - 1, j + 1])
+            c[i, j] = u[i, j] * u[i, j] + best
+    return np.sum(c[n - 1] * c[n - 1])
+
+
+PROGRAMS = [
+    (insulated, (8,)),
+    (on_a_plate, (4, 5)),
+    (on_a_ring, (14,)),
+    (on_a_torus, (3, 13)),
+    (down_rows, (4, 13)),
+]
 
 
 @pytest.mark.parametrize(("f", "shape"), PROGRAMS)
@@ -140,8 +235,8 @@ def test_other_loops_are_left_whole():
     def f(x):
         total = 0.0
         for i in range(len(x)):
-            if i > 3:  # not at the ends
-                total += x[i] * x[i - 3]
+            if i > 6:  # further than an end goes
+                total += x[i] * x[i - 6]
             if x[i] > 0.0:
                 total += x[i]
         return total
