@@ -81,6 +81,7 @@ from nbta.loops.nodes import (
     Versions,
     While,
 )
+from nbta.loops.printing import printed, printed_function
 
 __all__ = [
     "Accumulate",
@@ -118,6 +119,8 @@ __all__ = [
     "expression",
     "nest_of",
     "not_",
+    "printed",
+    "printed_function",
     "product_of",
     "sum_of",
     "where",

@@ -16,17 +16,9 @@ _node = dataclass(slots=True, eq=False, repr=False)
 
 
 class Node:
-    """What the loop IR is made of."""
+    """What the loop IR is made of; `nbta.loops.printing` gives it its text."""
 
     __slots__ = ()
-
-    def __str__(self) -> str:
-        from nbta.loops.printing import printed
-
-        return printed(self)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self}>"
 
 
 class Expression(Node):
@@ -520,11 +512,6 @@ class Function:
 
     body: tuple[Statement, ...]
     constants: dict[str, Any] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        from nbta.loops.printing import printed_function
-
-        return printed_function(self)
 
 
 def expressions_in(root: Expression) -> Iterator[Expression]:

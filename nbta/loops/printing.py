@@ -27,6 +27,7 @@ from nbta.loops.nodes import (
     Logical,
     Mark,
     Name,
+    Node,
     Pass,
     Return,
     Select,
@@ -230,3 +231,9 @@ def _float(value: Any) -> str:
     if np.isinf(value):
         return "np.inf" if value > 0 else "-np.inf"
     return repr(float(value))
+
+
+# Nodes are below their printer, and show themselves by it.
+Node.__str__ = printed  # type: ignore[method-assign, assignment]
+Node.__repr__ = lambda node: f"<{type(node).__name__} {node}>"  # type: ignore[method-assign]
+Function.__str__ = printed_function  # type: ignore[method-assign, assignment]

@@ -33,6 +33,8 @@ from nbta.loops.nodes import (
     Versions,
     While,
     expressions_in,
+    names_in,
+    statements_in,
     stored_by,
 )
 
@@ -70,6 +72,8 @@ class _Verifier:
     def __init__(self, known, constants):
         self._known, self._constants = known, constants
         self._classes: dict[str, Expression] = {}
+        #: By a condition, the names that have values where it holds once more.
+        self._under: dict[Expression, set[str]] = {}
 
     def block(
         self, statements: Iterable[Statement], given: set[str], counters: tuple[str, ...],
@@ -83,6 +87,7 @@ class _Verifier:
             The names that have values in the end; None where the end is never reached.
         """
         given, is_left = set(given), False
+        around, self._under = self._under, dict(self._under)
         for statement in statements:
             if is_left and not isinstance(statement, Comment | Mark):
                 self._fail(statement, "is never reached")
@@ -93,21 +98,38 @@ class _Verifier:
                 if name in self._known or name in self._constants:
                     self._fail(statement, f"changes {name}, which is no variable")
             is_left = self._enter(statement, given, counters, is_in_loop) or is_left
+            self._forget(statement)
+        self._under = around
         return None if is_left else given
+
+    def _forget(self, statement):
+        """Drop what holds under conditions that may be others after a statement."""
+        changed = {name for each in statements_in((statement,)) for name in stored_by(each)}
+        if changed and self._under:
+            self._under = {
+                test: names
+                for test, names in self._under.items()
+                if changed.isdisjoint(names_in(test))
+            }
 
     def _enter(self, statement, given, counters, is_in_loop):
         """Check what is below a statement; whether what comes next is never reached."""
         match statement:
             case For(variable, body=body):
+                self._forget(statement)
                 inside = (*counters, variable) if variable != "_" else counters
                 self.block(body, given | {variable}, inside, True)
             case While(_, body):
+                self._forget(statement)
                 # A loop without a test is left by a break, behind what came before it.
                 self.block(body, given, counters, True)
                 if statement.test == Constant(True):
                     given |= _before_breaks(body)
             case If(_, body, otherwise):
-                ends = [self.block(body, given, counters, is_in_loop)]
+                known = self._under.get(statement.test, set())
+                ends = [self.block(body, given | known, counters, is_in_loop)]
+                if ends[0] is not None and _is_of_variables(statement.test):
+                    self._under[statement.test] = ends[0]
                 if statement.test != Constant(True):
                     ends.append(self.block(otherwise, given, counters, is_in_loop))
                 ends = [names for names in ends if names is not None]
@@ -165,6 +187,11 @@ class _Verifier:
     def _fail(self, statement, what):
         first = str(statement).partition("\n")[0]
         raise BrokenFunctionError(f"`{first}` {what}")
+
+
+def _is_of_variables(test: Expression) -> bool:
+    """Whether a condition is the same as long as its variables are."""
+    return not any(isinstance(node, Load | Call) for node in expressions_in(test))
 
 
 def _before_breaks(body: Iterable[Statement]) -> set[str]:

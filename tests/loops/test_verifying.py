@@ -13,6 +13,7 @@ WHOLE = [
     "if W[0]:\n    x = 1\nelse:\n    x = 2\nreturn x",
     "if W[0]:\n    return 3\nelse:\n    x = 2\nreturn x",
     "if True:\n    x = 1\nreturn x",
+    "a = W[0]\nif not a:\n    x = 1\nW[1] = 2\nif not a:\n    W[2] = x\nreturn 0",
     "while True:\n    x = W[0]\n    if not x: break\n    W[1] = x\nreturn x",
     "x = max(W[0], 3)\nrefuse(x < 0 or x > 3, 33)\nreturn 0",
     "p = pointer(int64, w, 3)\nq = pointer(int64, w, 4)\np = pointer(int64, w, 3)\nreturn p[q[0]]",
@@ -20,6 +21,9 @@ WHOLE = [
 BROKEN = {
     "x = y\nreturn 0": "`x = y` uses y, which need not have a value",
     "if W[0]:\n    x = 1\nreturn x": "`return x` uses x, which",
+    "a = W[0]\nif a:\n    x = 1\na = W[1]\nif a:\n    W[2] = x\nreturn 0": "uses x, which",
+    "if W[0]:\n    x = 1\nif W[0]:\n    W[2] = x\nreturn 0": "uses x, which",
+    "a = W[0]\nif a:\n    x = 1\nwhile W[1]:\n    if a:\n        f(x)\n    a = W[2]\nreturn 0": "uses x",
     "for i in range(3):\n    x = i\nreturn x": "uses x, which",
     "while True:\n    if W[0]: break\n    x = 1\nreturn x": "uses x, which",
     "break\nreturn 0": "`break` leaves no loop",
