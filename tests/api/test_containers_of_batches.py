@@ -60,20 +60,29 @@ def nested(w, d):
     return (np.sin(w) @ d[0]["x"][0] - d[1]) ** 2
 
 
+#: Functions, and what makes their batches.
 BATCHES = {
-    "tuple": (by_place, (X, Y)),
-    "named tuple": (by_attribute, Pair(X, Y)),
-    "dict": (by_name, {"y": Y, "x": X}),
-    "dataclass": (by_attribute, Data(X, Y)),
-    "nested": (nested, ({"x": (X, None)}, Y)),
-    "records": (by_name, RECORDS),
-    "recarray": (by_attribute, RECORDS.view(np.recarray)),
-    "jitclass": (by_attribute, Compiled(X, Y)),
-    "lists in a tuple": (by_place, (list(X), list(Y))),
-    "list of tuples": (by_place, list(zip(X, Y, strict=True))),
-    "list of records": (by_name, list(RECORDS)),
-    "list of a jitclass": (by_attribute, [Item(x, y) for x, y in zip(X, Y, strict=True)]),
+    "tuple": (by_place, lambda: (X, Y)),
+    "named tuple": (by_attribute, lambda: Pair(X, Y)),
+    "dict": (by_name, lambda: {"y": Y, "x": X}),
+    "dataclass": (by_attribute, lambda: Data(X, Y)),
+    "nested": (nested, lambda: ({"x": (X, None)}, Y)),
+    "records": (by_name, lambda: RECORDS),
+    "recarray": (by_attribute, lambda: RECORDS.view(np.recarray)),
+    "jitclass": (by_attribute, lambda: Compiled(X, Y)),
+    "lists in a tuple": (by_place, lambda: (list(X), list(Y))),
+    "list of tuples": (by_place, lambda: list(zip(X, Y, strict=True))),
+    "list of records": (by_name, lambda: list(RECORDS)),
+    "list of a jitclass": (by_attribute, lambda: [Item(x, y) for x, y in zip(X, Y, strict=True)]),
 }
+
+
+def made(name):
+    """A function and its batch."""
+    f, make = BATCHES[name]
+    return f, make()
+
+
 WANT = sum(by_place(W, pair) for pair in zip(X, Y, strict=True))
 
 
@@ -85,7 +94,7 @@ def differences(f, w):
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("name", BATCHES)
 def test_an_axis_is_that_of_all_arrays(name, compiled):
-    f, batch = BATCHES[name]
+    f, batch = made(name)
     value, slope = nbta.value_and_grad(f, batch_axis=0, compiled=compiled)(W, batch)
     np.testing.assert_allclose(value, WANT, 1e-12)
     total = lambda w: sum(by_place(w, pair) for pair in zip(X, Y, strict=True))  # noqa: E731
@@ -95,7 +104,7 @@ def test_an_axis_is_that_of_all_arrays(name, compiled):
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("name", BATCHES)
 def test_gradients_of_the_batch_are_like_it(name, compiled):
-    f, batch = BATCHES[name]
+    f, batch = made(name)
     _, found = nbta.value_and_grad(lambda d: f(W, d), batch_axis=(0,), compiled=compiled)(batch)
     if isinstance(batch, list):
         assert len(found) == 4
@@ -119,7 +128,7 @@ def test_gradients_of_the_batch_are_like_it(name, compiled):
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("name", [n for n in BATCHES if "list" not in n])
 def test_maps_over_containers(name, compiled):
-    f, batch = BATCHES[name]
+    f, batch = made(name)
     given = nbta.vmap(lambda w, d: (f(w, d), {"w": w * 2.0}), (None, 0), compiled=compiled)
     found, other = given(W, batch)
     np.testing.assert_allclose(found, [by_place(W, pair) for pair in zip(X, Y, strict=True)], 1e-12)

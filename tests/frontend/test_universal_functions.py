@@ -17,7 +17,7 @@ def clipped(a, b):
     return a + b
 
 
-@vectorize(["float32(float32, float32)", "float64(float64, float64)"])
+@vectorize(["float32(float32, float32)", "float64(float64, float64)"], cache=True)
 def polynomial(a, b):
     total = 0.0
     for k in range(3):
@@ -25,7 +25,7 @@ def polynomial(a, b):
     return total
 
 
-@guvectorize(["(float64[:], float64[:], float64[:])"], "(n),(n)->(n)")
+@guvectorize(["(float64[:], float64[:], float64[:])"], "(n),(n)->(n)", cache=True)
 def smoothed(a, b, out):
     for i in range(len(a)):
         out[i] = a[i] * b[i]
@@ -33,7 +33,7 @@ def smoothed(a, b, out):
             out[i] += 0.5 * out[i - 1]
 
 
-@guvectorize(["(float64[:], float64, float64[:])"], "(n),()->()")
+@guvectorize(["(float64[:], float64, float64[:])"], "(n),()->()", cache=True)
 def norm(a, p, out):
     total = 0.0
     for v in a:
@@ -41,7 +41,7 @@ def norm(a, p, out):
     out[0] = total
 
 
-@guvectorize(["(float64[:, :], float64[:], float64[:])"], "(m,n),(n)->(m)")
+@guvectorize(["(float64[:, :], float64[:], float64[:])"], "(m,n),(n)->(m)", cache=True)
 def product(a, v, out):
     for i in range(a.shape[0]):
         out[i] = 0.0
@@ -55,7 +55,7 @@ def undeclared(a, b, out):
         out[i] = a[i] * b[i]
 
 
-@guvectorize(["(float64[:], float64[:], float64[:], float64[:])"], "(n),()->(n),()")
+@guvectorize(["(float64[:], float64[:], float64[:], float64[:])"], "(n),()->(n),()", cache=True)
 def scaled_and_summed(a, p, out, total):
     total[0] = 0.0
     for i in range(len(a)):
@@ -63,7 +63,7 @@ def scaled_and_summed(a, p, out, total):
         total[0] += out[i]
 
 
-@vectorize(["float64(float64)"])
+@vectorize(["float64(float64)"], cache=True)
 def exp(a):
     """Not NumPy's."""
     return 3.0 * a
