@@ -67,6 +67,7 @@ def test_to_the_third_order():
     assert x == pytest.approx(cubic(10.0))
 
 
+@pytest.mark.smoke_every(2)
 @pytest.mark.parametrize("compiled", [False, True])
 def test_of_a_vector(compiled):
     def loss(f):

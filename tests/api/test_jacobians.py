@@ -51,6 +51,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("compiled", [False, True])
 def test_jacobians_against_differences(compiled):
     for name, f in FUNCTIONS.items():

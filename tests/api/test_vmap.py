@@ -9,6 +9,7 @@ from nbta.testing import check_grads
 X = np.array([[0.3, -0.7, 1.1], [0.2, 0.9, -0.4]])
 
 
+@pytest.mark.smoke_every(2)
 @pytest.mark.parametrize("compiled", [False, True])
 def test_loops_over_numbers(compiled):
     def power(x, n):
@@ -80,6 +81,7 @@ def test_results_of_rank_0_are_stacked():
     np.testing.assert_allclose(nbta.vmap(np.sum, 1)(X), X.sum(0))
 
 
+@pytest.mark.smoke_every(2)
 @pytest.mark.parametrize("compiled", [False, True])
 def test_branches_nests_and_gradients(compiled):
     def f(x):

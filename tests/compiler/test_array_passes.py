@@ -44,6 +44,7 @@ def test_recorded_programs_give_the_same(program):
     same(extract(list(feeds), wanted), list(feeds.values()), both, rtol=1e-12)
 
 
+@pytest.mark.smoke
 def test_rows_of_inputs_are_taken_from_the_tensor():
     program, given = recurrent()
     program = prepared(program)
@@ -68,11 +69,13 @@ def unstacked(x, **options):
 X = [np.array([1.0, 2.0, 4.0])]
 
 
+@pytest.mark.smoke
 def test_a_gather_of_all_slots_is_the_tensor():
     program = built(lambda x: nbta.exp(unstacked(x).stack()), (3,))
     assert sorted(set(whole(same(program, X, arrays_to_tensors)))) == ["Exp", "Parameter"]
 
 
+@pytest.mark.smoke
 def test_reads_from_the_last_to_the_first():
     program = built(lambda x: rows(unstacked(x), 3, 2, -1), (3,))
     assert "TensorArrayV3" not in whole(same(program, X, arrays_to_tensors))
@@ -89,12 +92,14 @@ def fails(program, message, given=X):
             values_of(each, given)
 
 
+@pytest.mark.smoke
 def test_reads_past_the_end_and_before_the_beginning_stay_errors():
     fails(built(lambda x: rows(unstacked(x), 4), (3,)), "3")
     fails(built(lambda x: rows(unstacked(x), 3, -1), (3,)), "-1")
     fails(built(lambda x: rows(unstacked(x), 4, 2, -1), (3,)), "-1")
 
 
+@pytest.mark.smoke
 def test_a_slot_that_is_cleared_stays_an_error_when_it_is_read_again():
     fails(built(lambda x: rows(unstacked(x), 3, 1, 0), (3,)), "clear")
     fails(built(lambda x: (lambda ta: rows(ta, 3) + rows(ta, 3))(unstacked(x)), (3,)), "clear")
@@ -120,6 +125,7 @@ def test_a_tensor_of_another_length_stays_in_an_array():
     fails(program, "does not grow", [np.ones(4)])
 
 
+@pytest.mark.smoke
 def test_arrays_that_are_written_more_than_once_stay():
     def f(x):
         ta = nbta.TensorArray("float64", size=4, element_shape=())
@@ -148,6 +154,7 @@ def written(x, **options):
     )[1]
 
 
+@pytest.mark.smoke
 def test_a_gradient_array_that_is_scattered_once_is_what_is_scattered():
     program = built(lambda x: rows(written(x).grad("a").unstack(nbta.exp(x)), 3, 2, -1), (3,))
     result = same(program, X, arrays_to_tensors)
@@ -218,6 +225,7 @@ def adds(x, program):
     return "TensorArrayGradV3" in whole(prune(result))
 
 
+@pytest.mark.smoke
 def test_a_gradient_array_that_is_only_stacked_is_a_tensor():
     program = built(lambda x: stacked(x, lambda g, i: g.accumulate(2 - i, x[i])), (3,))
     assert not adds(X, program)
@@ -353,6 +361,7 @@ def _held(gradient, rows, columns):
     return sum(buffer.nbytes for buffer in work._buffers.values())
 
 
+@pytest.mark.smoke
 def test_elementwise_operations_of_rows_are_done_in_the_loop():
     program = built(
         lambda x, y: rows(unstacked(nbta.tanh(2.0 * x) + y[0]), 3), (3,), (1,)

@@ -43,6 +43,7 @@ def test_recorded_gradients(family, part):
     assert sum(what != "agreed" for what in found) <= len(found) / RARE, found
 
 
+@pytest.mark.smoke_every(4)
 @pytest.mark.parametrize("part", range(4))
 def test_recorded_operations(part):
     found = []

@@ -46,18 +46,24 @@ def test_folders_of_three_states_stay(folders):
 
 TESTS = """
 import pytest
+from nbta.compiler import executable
+from nbta.compiler.build import build
 
 @pytest.mark.slow
+@pytest.mark.smoke
 def test_exhaustive():
     pass
 
+@pytest.mark.smoke_every(2)
 @pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("k", range(6))
 def test_cases(k):
-    pass
+    assert executable.build is not build
 
+@pytest.mark.smoke
+@pytest.mark.machine_code
 def test_quick():
-    pass
+    assert executable.build is build
 """
 
 
@@ -68,6 +74,13 @@ def file(tmp_path_factory):
     return path
 
 
+def run(*options):
+    """Pytest with the project's options, but not its conftest.py."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "slow_marks"]
+    command += ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), *options]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+
+
 @pytest.mark.parametrize(
     ("options", "name", "chosen"),
     [
@@ -76,13 +89,15 @@ def file(tmp_path_factory):
         (["-m", ""], "", ["exhaustive", *(f"cases[{k}]" for k in range(6)), "quick"]),
         ([], "::test_exhaustive", ["exhaustive"]),
         ([], "::test_cases[3]", ["cases[3]"]),
+        (["-m", "smoke"], "", ["cases[0]", "quick"]),
     ],
 )
 def test_which_tests_are_chosen(options, name, chosen, file):
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
-    command += ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), "-p", "slow_marks"]
-    result = subprocess.run(
-        [*command, *options, f"{file}{name}"], capture_output=True, text=True, cwd=ROOT
-    )
+    result = run("--collect-only", *options, f"{file}{name}")
     found = [line.split("::test_")[1] for line in result.stdout.splitlines() if "::test_" in line]
     assert found == chosen, result.stdout + result.stderr
+
+
+def test_python_runs_what_the_smoke_suite_generates_where_it_is_not_about_machine_code(file):
+    result = run("-m", "smoke", str(file))
+    assert result.returncode == 0, result.stdout + result.stderr

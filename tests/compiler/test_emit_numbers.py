@@ -119,6 +119,7 @@ def two_arguments(x, y):
     return made
 
 
+@pytest.mark.smoke
 @pytest.mark.slow_but_every(12)
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, *COMPLEX])
 def test_elementwise_operations(dtype):
@@ -182,6 +183,7 @@ def sums_inexact(expected, ulps):
     return {name: ulps for name in expected if name.startswith(rounded)}
 
 
+@pytest.mark.smoke
 @pytest.mark.slow_but_every(13)
 @pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS, *COMPLEX])
 def test_reductions_along_axes(dtype):
@@ -256,6 +258,7 @@ def test_reductions_of_nothing():
     agree(found, expected)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_extremes_of_a_few_numbers(dtype):
     """Those of up to eight need no integers in their order; NaN is one of these at each place."""
@@ -276,6 +279,7 @@ def test_extremes_of_a_few_numbers(dtype):
         np.testing.assert_array_equal(fixed(rows), np.max(rows, 1))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("function", [nbta.max, nbta.min, nbta.argmax])
 def test_the_greatest_of_nothing_is_refused(function):
     with nbta.Graph().as_default() as graph:
@@ -317,6 +321,7 @@ def test_ranges():
     agree(found, expected, dict.fromkeys(expected, 2))
 
 
+@pytest.mark.smoke_every(3)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "uint64", "bool", "complex64"])
 def test_zeros_are_cleared(dtype):
     """All at once and not in a loop; not those with a sign."""
@@ -357,6 +362,7 @@ BATCHES = [
 ]  # fmt: skip
 
 
+@pytest.mark.smoke
 @pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float32", "complex128"])
 def test_products(dtype):
@@ -379,6 +385,7 @@ def test_products(dtype):
         assert found[name].dtype == value.dtype
 
 
+@pytest.mark.smoke
 def test_batches_that_do_not_fit_are_refused():
     with nbta.Graph().as_default() as graph:
         x, y = (nbta.placeholder("float64", (None,) * 3) for _ in range(2))

@@ -79,6 +79,7 @@ KEYS = [
 ]  # fmt: skip
 
 
+@pytest.mark.smoke
 def test_keys():
     def build(x):
         picked = {f"{key}": x[key] for key in KEYS}
@@ -137,6 +138,7 @@ def test_rows_by_indices():
         program.check_error(sample(2, 4, 3), np.array([0, 1], np.int32), j, np.int64(wrong))
 
 
+@pytest.mark.smoke
 @pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("dtype", ["bool", "uint64"])
 def test_dtypes_without_a_sign(dtype):
@@ -155,6 +157,7 @@ def test_dtypes_without_a_sign(dtype):
 # Blocks, joining, axes.
 
 
+@pytest.mark.smoke
 def test_blocks():
     def build(x, k, m):
         fit, update = x[:2, :1], nbta.dynamic_update_slice
@@ -207,6 +210,7 @@ def test_joining_and_axes():
     program.check(sample(14, 4), sample(9, 4), sample(21), sample())
 
 
+@pytest.mark.smoke
 def test_lengths_that_must_be_equal():
     def build(x, y):
         joined, stacked = nbta.concatenate([x, y], 1), nbta.stack([x[0], y[0]])
@@ -229,6 +233,7 @@ SPECS = [
 ALONE = ["ij,kj->ki", "ij,ij->", "ij->ji", "ij->", "ij->i", "ij->j", "bij->jb", "bij->ibj"]
 
 
+@pytest.mark.smoke
 @pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize(("dtype", "specs"), [("float64", SPECS), ("complex64", ALONE)])
 def test_contraction(dtype, specs):
@@ -293,6 +298,7 @@ def test_gradients_of_factors():
 # In loops.
 
 
+@pytest.mark.smoke
 def test_results_in_the_places_of_loop_variables():
     """What waits to be computed sees the old values, and transposes keep their buffers."""
 
@@ -489,6 +495,7 @@ def test_random_contractions(lengths, data):
 # Broadcasting, and variables of loops.
 
 
+@pytest.mark.smoke
 def test_lengths_that_only_the_run_tells_must_fit():
     def build(x, y, n):
         return {"sum": x[:n] + y, "product": y * x[None, :n]}
@@ -502,6 +509,7 @@ def test_lengths_that_only_the_run_tells_must_fit():
     program.check_error(sample(5), sample(3), np.int64(2))
 
 
+@pytest.mark.smoke
 def test_variables_of_loops_change_all_at_once():
     def build(a, b, c, n):
         def turn(i, a, b, c):

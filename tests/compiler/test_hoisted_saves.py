@@ -61,6 +61,7 @@ def same(found, expected, rtol=1e-12):
         np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("f", [forward, in_place])
 def test_items_of_a_vector_are_kept_once_for_all_that_read_them(f):
     args = arguments(5, 7)
@@ -101,6 +102,7 @@ def test_other_dtypes(dtype):
     assert "/once" in compact_source(fast)
 
 
+@pytest.mark.smoke
 def test_what_no_trip_reads_is_not_read():
     """Where the loop between makes no trip, items that are not there are asked for by nobody."""
 
@@ -153,6 +155,7 @@ def of_another_item(start, moves, steps):
     return ranged(steps.shape[0], step, 1.0, start)[0]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("f", [changed_between, of_another_item])
 def test_what_changes_is_kept_each_time(f):
     fast, found, expected = both(f, *arguments(4, 3))
@@ -173,6 +176,7 @@ def of_two_items(start, moves, steps):
     return ranged(steps.shape[0], step, 1.0, start)[0]
 
 
+@pytest.mark.smoke
 def test_items_of_the_loop_between_are_not_those_of_the_innermost():
     fast, found, expected = both(of_two_items, *arguments(4, 3))
     same(found, expected)

@@ -127,6 +127,7 @@ def of_stacks(p, x, y):
 JOINED = (errors, paths, roots, in_branches, backwards, pairs, while_it_holds, of_stacks)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("f", JOINED, ids=lambda f: f.__name__)
 def test_trips_go_back_at_once(f):
     both(f, *given(1))
@@ -213,6 +214,7 @@ def compared(p, x, y):
     return s + p[0] * y[0]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     "f", [of_a_root, carried, scaled, with_products, filled, compared], ids=lambda f: f.__name__
 )
@@ -279,6 +281,7 @@ def sums_of_sums(p, x, y):
     return t
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(("f", "joins"), [(sums_one_after_the_other, 3), (sums_of_sums, 1)])
 def test_several_loops_that_go_back_at_once(f, joins):
     nbta.testing.check_grads(f, given(7), order=2)

@@ -275,6 +275,7 @@ def held(f, *args):
     assert [trace.runner.fallbacks for trace in fast.every_trace()] == [0]
 
 
+@pytest.mark.smoke_every(2)
 @pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("checkpoint", CHECKPOINTS)
 @pytest.mark.parametrize("name", KINDS)
@@ -295,6 +296,7 @@ def test_second_order(name):
     held(lambda x: nbta.sum(nbta.sin(nbta.grad(f)(x))), X)
 
 
+@pytest.mark.smoke_every(2)
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
 def test_other_dtypes(dtype):
     x = X.astype(dtype) * (1 + 0.3j if dtype == "complex128" else 1)
@@ -309,6 +311,7 @@ def test_other_dtypes(dtype):
     held(f, x)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", ["numbers", "rows_of_several_lengths"])
 def test_lengths_that_the_first_call_did_not_have(name):
     """One trace and one function for all, those of no trips and of empty arrays too."""

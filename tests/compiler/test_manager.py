@@ -82,6 +82,7 @@ def with_passes(monkeypatch, *steps, after=rematerialise):
 # Contracts.
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("step", dict.fromkeys(pipeline.passes()), ids=lambda step: step.__name__)
 def test_each_pass_has_a_contract(step):
     said = step.contract

@@ -675,6 +675,7 @@ def rows_behind_an_empty_slot(x):
     return loop(length(x), outer, 0.3)
 
 
+@pytest.mark.smoke_every(5)
 @pytest.mark.parametrize("name", NESTS)
 def test_first_order(name):
     f, args, native = NESTS[name]
@@ -712,6 +713,7 @@ SECOND = {
 }  # fmt: skip
 
 
+@pytest.mark.smoke_every(2)
 @pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("name", SECOND)
 def test_second_order(name):

@@ -74,6 +74,7 @@ def test_operations_without_results_are_targets():
     assert program.targets[0].control_inputs[0].type == "TensorArrayWriteV3"
 
 
+@pytest.mark.smoke
 def test_prune_drops_variables_that_no_result_needs():
     def f(x):
         _, y, _ = loop(lambda i, y, z: (y * x, z + nbta.sin(y)), x, x)
@@ -121,6 +122,7 @@ def test_prune_drops_tapes_of_gradients_that_are_not_fetched():
     assert types(after(passes.prune, program)) == ["Add", "Add", "Less", "Mul", "Tanh", "While"]
 
 
+@pytest.mark.smoke
 def test_prune_keeps_what_a_condition_or_another_variable_needs():
     def f(x):
         return nbta.while_loop(
@@ -167,6 +169,7 @@ def test_no_analysis_answers_for_a_graph_that_has_lost_something():
         arrays.touching(None)
 
 
+@pytest.mark.smoke
 def test_prune_drops_results_of_branches():
     def f(x):
         y, _ = nbta.cond(x > 1.0, lambda: (x * 2, nbta.exp(x)), lambda: (x, nbta.sin(x)))
@@ -188,6 +191,7 @@ def test_prune_lets_flows_go_past_branches_that_write_nothing():
     assert [tensor.kind for tensor in (*case.inputs, *case.outputs)] == ["data"] * 3
 
 
+@pytest.mark.smoke
 def test_prune_keeps_effects_in_bodies():
     def f(x):
         ta = nbta.TensorArray("float64", size=3)
@@ -197,6 +201,7 @@ def test_prune_keeps_effects_in_bodies():
     assert "TensorArrayWriteV3" in types(after(passes.prune, built(f, ())))
 
 
+@pytest.mark.smoke
 def test_fold_constants_computes_what_is_known():
     def f(x):
         return x * nbta.sum(nbta.ones((3,)) * 2.0)
@@ -204,6 +209,7 @@ def test_fold_constants_computes_what_is_known():
     assert types(after(passes.fold_constants, built(f, ()))) == ["Mul"]
 
 
+@pytest.mark.smoke
 def test_fold_constants_leaves_large_and_failing_ones_alone():
     large = built(lambda x: x + nbta.zeros((200, 200)), (1, 1))
     assert "Fill" in types(after(passes.fold_constants, large))
@@ -213,6 +219,7 @@ def test_fold_constants_leaves_large_and_failing_ones_alone():
         values(passes.fold_constants(program))
 
 
+@pytest.mark.smoke
 def test_share_computes_equal_things_once():
     def f(x, y):
         return nbta.tanh(x) * nbta.tanh(x) + x[0:1] + x[0:1] + nbta.sum(y, 0) - nbta.sum(y, 1)
@@ -223,6 +230,7 @@ def test_share_computes_equal_things_once():
     assert shared.count("Sum") == 2  # along different axes
 
 
+@pytest.mark.smoke
 def test_share_leaves_effects_and_users_functions_alone():
     calls = []
 
@@ -240,6 +248,7 @@ def test_share_leaves_effects_and_users_functions_alone():
     assert shared.count("Custom") == 2
 
 
+@pytest.mark.smoke
 def test_share_respects_control_inputs():
     def f(x):
         first = nbta.exp(x)
@@ -250,6 +259,7 @@ def test_share_respects_control_inputs():
     assert types(after(passes.share, built(f, ()))).count("Tanh") == 2
 
 
+@pytest.mark.smoke
 def test_hoist_moves_what_no_trip_changes_out_of_loops():
     def f(x, w):
         return loop(lambda i, y: (nbta.tanh(y @ (w.T * 2.0)),), x)[1]
@@ -261,6 +271,7 @@ def test_hoist_moves_what_no_trip_changes_out_of_loops():
     assert {"Transpose", "Mul"} <= {o.type for o in hoisted.operations}
 
 
+@pytest.mark.smoke
 def test_hoist_moves_out_of_all_loops():
     def f(x):
         def outer(i, y):
@@ -272,6 +283,7 @@ def test_hoist_moves_out_of_all_loops():
     assert [o.type for o in hoisted.operations].count("Exp") == 1
 
 
+@pytest.mark.smoke
 def test_hoist_leaves_what_may_fail_where_it_is():
     def f(x):
         return nbta.while_loop(
@@ -362,6 +374,7 @@ def test_what_is_hoisted_changes_no_gradient(checkpoint, trips):
 SOME = [program for family in ("gradients", "loops") for program in programs(family)[::8]]
 
 
+@pytest.mark.smoke_every(6)
 @pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("step", [passes.prune, passes.fold_constants, passes.share, passes.hoist])
 @pytest.mark.parametrize("program", SOME, ids=lambda program: program["id"])
@@ -376,6 +389,7 @@ def test_recorded_programs_give_the_same_after_each_pass(program, step):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(("one", "other"), [(True, 1), (0.0, -0.0), (1, 1.0), ((1, True), (1, 1))])
 def test_attributes_that_python_calls_equal_are_told_apart(one, other):
     """``x[True]`` is not ``x[1]``."""

@@ -55,6 +55,7 @@ def both(f, *arguments):
 OFFSETS = [(-1, 0, 1), (1, 0, -1), (0, 3), (-2, -1), (5, 2, 2, 4), (2, 2, 2, 1), (-7, 9)]
 
 
+@pytest.mark.smoke_every(4)
 @pytest.mark.parametrize("step", [1, -1])
 @pytest.mark.parametrize("offsets", OFFSETS)
 def test_each_item_gets_its_sums_in_order(offsets, step):
@@ -66,6 +67,7 @@ def test_each_item_gets_its_sums_in_order(offsets, step):
         assert has_rows(both(spread(offsets, step), h, x))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_zeros_keep_their_signs_and_what_is_no_number_stays_where_it_is(dtype):
     h = np.full(40, -0.0, dtype)
@@ -195,6 +197,7 @@ def fixed(i, h, x):
     return nbta.add_item(nbta.add_item(h, 3, x[i]), i, x[i])
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("change", [alone, looked_at, recurrent, far, moving, wide, fixed])
 def test_other_loops_add_at_once(change):
     def f(h, x):
@@ -203,6 +206,7 @@ def test_other_loops_add_at_once(change):
     assert not has_rows(both(f, *np.random.default_rng(3).normal(size=(2, 60))))
 
 
+@pytest.mark.smoke
 def test_lines_that_may_be_one_keep_their_order():
     def f(h, x):
         def plane(k, h):
@@ -222,6 +226,7 @@ def test_lines_that_may_be_one_keep_their_order():
     both(f, *made.normal(size=(2, 3, 30)) * 10.0 ** made.integers(-9, 9, (2, 3, 30)))
 
 
+@pytest.mark.smoke_every(2)
 @pytest.mark.parametrize("step", [1, -1])
 @pytest.mark.parametrize("offset", [-20, -1, 0, 3])
 def test_indices_that_may_be_outside_are_looked_at(offset, step):
@@ -299,6 +304,7 @@ def test_gradients_of_both_orders(f):
     assert "copies" not in slope.explain()
 
 
+@pytest.mark.smoke_every(2)
 @pytest.mark.parametrize("turn", [(1, 0), (1, 2, 0), (2, 0, 1), (1, 0, 3, 2), (0, 2, 1)])
 @pytest.mark.parametrize("nested", [False, True])
 def test_arrays_that_change_places_are_not_copied(turn, nested):
@@ -341,6 +347,7 @@ def test_arrays_that_change_places_in_a_branch_and_behind_it():
         np.testing.assert_array_equal(compiled(u, v, n), reference(u, v, n))
 
 
+@pytest.mark.smoke
 def test_arrays_that_have_changed_places_share_no_memory_with_what_comes_next():
     def f(n, u, v):
         def trip(i, u, v):

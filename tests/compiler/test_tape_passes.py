@@ -82,6 +82,7 @@ def test_nets_give_the_same_bits(make, order):
         same_bits(share_tapes(rematerialise(program)), program, rest)
 
 
+@pytest.mark.smoke
 def test_counters_and_shapes_are_computed_again():
     program, values = differentiated(tanh_rnn)
     kept = ["tape_of_Parameter"] * 2 + ["tape_of_Shape", "tape_of_Tanh"]
@@ -91,6 +92,7 @@ def test_counters_and_shapes_are_computed_again():
     assert tapes(made) == ["tape_of_Parameter", "tape_of_TensorArrayReadV3"]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("first", "step", "dtype"), [(0, 1, "int32"), (5, -3, "int64"), (250, 3, "uint8")]
 )
@@ -124,6 +126,7 @@ def test_a_float_that_is_counted_stays_on_its_tape():
     assert tapes(after(program, values, rematerialise, passes.prune)) == tapes(program)
 
 
+@pytest.mark.smoke
 def test_a_row_of_a_tensor_is_taken_again():
     def f(x, w):
         return nbta.while_loop(
@@ -136,6 +139,7 @@ def test_a_row_of_a_tensor_is_taken_again():
     assert "tape_of_Take" not in tapes(made)
 
 
+@pytest.mark.smoke
 def test_inner_loops_compute_again_what_their_trips_tell():
     def f(x):
         def outer(i, y):
@@ -154,6 +158,7 @@ def test_inner_loops_compute_again_what_their_trips_tell():
     assert not any("Cast" in name for name in tapes(made))
 
 
+@pytest.mark.smoke
 def test_a_read_that_may_miss_its_tape_stays():
     """An array like a tape, read where only the run tells whether there is such a slot."""
 
@@ -173,6 +178,7 @@ def test_a_read_that_may_miss_its_tape_stays():
             same_bits(step(program), program, [np.float64(value)])
 
 
+@pytest.mark.smoke
 def test_the_tapes_of_a_variable_and_of_its_next_value_become_one():
     def f(x):
         return nbta.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, nbta.exp(y * x)), (0, x))[1]
@@ -237,6 +243,7 @@ def test_results_that_are_only_stacked_come_from_the_tape(make, steps):
     assert arrays(made).count("TensorArray") == stacked - 1
 
 
+@pytest.mark.smoke
 def test_results_stacked_backwards_come_from_the_tape():
     def f(x, xs):
         h, hs = nbta.scan(lambda h, x: (nbta.tanh(h + x),) * 2, x, xs, reverse=True)

@@ -120,6 +120,7 @@ def given(n, count=9):
     return made.uniform(0.2, 0.9, count), *made.uniform(-1.0, 1.0, (2, n))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("f", WHOLE)
 def test_each_length_gives_what_all_rows_at_once_give(tiny, f, monkeypatch):
     compiled, reference = (nbta.value_and_grad(f, (0, 1, 2), compiled=k) for k in (True, False))
@@ -146,6 +147,7 @@ def test_loops_in_trips_of_another_one(tiny):
     assert compiled.explain().count(": tile by tile") == 1
 
 
+@pytest.mark.smoke
 def test_loops_that_leave_rows_and_tables(tiny):
     compiled = nbta.function(rows_and_tables, compiled=True)
     reference = nbta.function(rows_and_tables, compiled=False)
@@ -170,6 +172,7 @@ def begun(c, x, y, fetched=False):
     return a * b + r if fetched else a * b
 
 
+@pytest.mark.smoke_every(2)
 @pytest.mark.parametrize("fetched", [False, True])
 def test_sums_that_begin_with_numbers_of_the_tile(tiny, fetched):
     f = lambda c, x, y: begun(c, x, y, fetched)  # noqa: E731
@@ -335,6 +338,7 @@ def ended(c, x, y):
     return np.sum(y)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("f", "reason"),
     [

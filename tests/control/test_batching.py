@@ -90,11 +90,13 @@ CASES = {
 EACH = [(name, k) for name, cases in CASES.items() for k in range(len(cases))]
 
 
+@pytest.mark.smoke
 def test_each_rule_is_tried():
     assert {record.name for record in RULES} == set(CASES)
     assert all(record is TABLE[record.name] for record in RULES)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(("name", "k"), EACH)
 def test_rules(name, k, ways):
     f, *values = CASES[name][k]

@@ -108,6 +108,7 @@ def test_programs_of_all_orders_are_compiled(loop, checkpoint):
         np.testing.assert_allclose(found, wanted, rtol=1e-11)
 
 
+@pytest.mark.smoke_every(4)
 @pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 4, 5, 6, 7, 10])
 @pytest.mark.parametrize("checkpoint", [None, *MODES])

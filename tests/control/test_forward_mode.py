@@ -231,6 +231,7 @@ def loss(f):
     return total
 
 
+@pytest.mark.smoke_every(6)
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_forward_mode_is_reverse_mode_transposed(f, compiled):
@@ -424,6 +425,7 @@ NESTED = [
 ]  # fmt: skip
 
 
+@pytest.mark.smoke_every(3)
 @pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("f", NESTED)

@@ -50,6 +50,7 @@ def test_several_ys_add_up_for_several_xs():
     assert (da, db) == (4.0 + 1.0 + 1.0, 3.0 + 2.0)
 
 
+@pytest.mark.smoke
 def test_the_same_y_twice_counts_twice_and_the_same_x_twice_is_given_twice():
     assert run(lambda x: nbta.gradients([x * x, x * x], [x, x]), 3.0) == [12.0, 12.0]
 
@@ -59,6 +60,7 @@ def test_a_y_that_is_an_x():
     assert run(lambda x: nbta.gradients([x, x * 2.0], [x]), 3.0) == [3.0]
 
 
+@pytest.mark.smoke
 def test_an_x_in_the_middle_is_free_but_lets_others_through():
     def program(x):
         middle = nbta.sin(x)
@@ -70,6 +72,7 @@ def test_an_x_in_the_middle_is_free_but_lets_others_through():
     assert dx == pytest.approx(np.sin(0.5) ** 2 + dm * np.cos(0.5))
 
 
+@pytest.mark.smoke
 def test_an_x_that_is_stopped_too_gives_partial_derivatives():
     with nbta.Graph().as_default() as g:
         x = nbta.placeholder("float64", ())
@@ -82,6 +85,7 @@ def test_an_x_that_is_stopped_too_gives_partial_derivatives():
     assert found == [[9.0, 3.0], [27.0, 3.0], [3 * 9.0 * 81, 2 * 27.0 * 9]]
 
 
+@pytest.mark.smoke
 def test_stop_gradients_are_constants_in_loops_and_branches_too():
     def program(x):
         stopped = x * 3.0
@@ -148,6 +152,7 @@ def test_one_array_at_two_points_is_refused_for_both_share_a_gradient_array():
 # Sources.
 
 
+@pytest.mark.smoke
 def test_each_call_has_accumulators_of_its_own():
     graph, (x,), go = build([2.0])
     with graph.as_default():
@@ -314,6 +319,7 @@ def through_a_gradient_array_of_the_user(x):
 PROGRAMS = [f for name, f in sorted(globals().items()) if name.startswith("through_")]
 
 
+@pytest.mark.smoke_every(3)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__.removeprefix("through_"))
 def test_second_order(program):
     checked(program, X)
@@ -398,6 +404,7 @@ def test_arrays_of_integers_and_truth_values_among_others():
 # Inside of bodies.
 
 
+@pytest.mark.smoke
 def test_gradients_in_a_body_read_a_captured_array_anew_in_each_trip():
     def program(x):
         ta = array(3).unstack(x)
@@ -442,6 +449,7 @@ def test_gradients_in_a_body_through_a_loop_in_it():
     check_grads(nbta.function(program), (np.array(0.7),))
 
 
+@pytest.mark.smoke
 def test_gradients_in_a_branch():
     def program(x):
         def slope():

@@ -323,6 +323,7 @@ DIFFERENTIABLE = [
 ]  # fmt: skip
 
 
+@pytest.mark.smoke_every(2)
 @pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("program", DIFFERENTIABLE, ids=lambda f: f.__name__)
 def test_values_and_gradients(program):
@@ -354,6 +355,7 @@ def test_explicit_numbers():
 # Trips.
 
 
+@pytest.mark.smoke_every(2)
 @pytest.mark.parametrize("n", [0, 1, 4])
 def test_as_many_trips_as_the_run_says(n):
     def program(x, y):

@@ -74,6 +74,7 @@ SCANS = [
 ]  # fmt: skip
 
 
+@pytest.mark.smoke_every(2)
 @pytest.mark.parametrize("program", SCANS, ids=lambda f: f.__name__)
 def test_scans(program):
     checked(program, X)

@@ -25,6 +25,7 @@ def slope(program, *args):
     return run(lambda *xs: nbta.gradients([program(*xs)], [xs[0]])[0], *args)
 
 
+@pytest.mark.smoke
 def test_an_array_used_before_and_after_a_loop():
     def program(x):
         ta = array(3).write(0, x[0])
@@ -37,6 +38,7 @@ def test_an_array_used_before_and_after_a_loop():
     checked(program, X)
 
 
+@pytest.mark.smoke
 def test_a_tensor_used_before_in_and_after_a_loop():
     def program(x):
         y = x * x
@@ -48,6 +50,7 @@ def test_a_tensor_used_before_in_and_after_a_loop():
     checked(program, np.float64(x))
 
 
+@pytest.mark.smoke
 def test_state_overwritten_in_a_loop():
     def program(x):
         def body(i, a, b):
@@ -75,6 +78,7 @@ def test_state_overwritten_by_a_constant_passes_nothing_on():
     checked(program, np.float64(3.0))
 
 
+@pytest.mark.smoke
 def test_a_break_flag():
     def program(x):
         def body(i, y, go):
@@ -103,6 +107,7 @@ def test_a_break_flag_that_masks_the_rest_of_the_body():
     checked(program, np.float64(2.0))
 
 
+@pytest.mark.smoke
 def test_nested_dynamic_loops():
     def program(x):
         def outer(i, y):
@@ -218,6 +223,7 @@ def test_a_captured_array_written_to_after_the_loop():
                                + np.prod(X) ** 2 * np.eye(3)[0])  # fmt: skip
 
 
+@pytest.mark.smoke
 def test_one_slot_read_several_times_in_a_loop():
     def program(x):
         ta = array(1).write(0, x * x)
@@ -229,6 +235,7 @@ def test_one_slot_read_several_times_in_a_loop():
     checked(program, np.float64(x))
 
 
+@pytest.mark.smoke
 def test_one_slot_of_a_loop_variable_read_in_all_later_trips():
     def program(x):
         def body(i, t):
@@ -241,6 +248,7 @@ def test_one_slot_of_a_loop_variable_read_in_all_later_trips():
     checked(program, np.float64(1.3))
 
 
+@pytest.mark.smoke
 def test_two_calls_and_two_runs_through_one_loop():
     with nbta.Graph().as_default() as graph:
         x = nbta.placeholder("float64", ())

@@ -13,6 +13,7 @@ def test_there_are_as_many_programs_as_were_recorded():
     assert len(PROGRAMS) == 600
 
 
+@pytest.mark.smoke_every(6)
 @pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("way", [Replay, RawReplay])
 @pytest.mark.parametrize("some", chunks(PROGRAMS))

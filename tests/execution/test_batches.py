@@ -83,6 +83,8 @@ def test_items_of_other_lengths(compiled, count, threads):
         agree(both(PARAMS, xs), one_by_one(loss, [(x,) for x in xs]))
 
 
+@pytest.mark.smoke
+@pytest.mark.machine_code
 def test_the_number_of_threads_changes_no_bit():
     xs = [x.astype(np.float32) for x in sequences(*range(1, 90))]
     params = {key: np.float32(value) for key, value in PARAMS.items()}
@@ -96,6 +98,7 @@ def test_the_number_of_threads_changes_no_bit():
         same_bits(found[0], other)
 
 
+@pytest.mark.smoke
 def test_the_mean_divides_the_sum():
     xs = sequences(2, 3, 4)
     total, mean = (
@@ -106,6 +109,7 @@ def test_the_mean_divides_the_sum():
         np.testing.assert_allclose(3 * mine, theirs, 1e-14)
 
 
+@pytest.mark.smoke
 def test_the_mean_divides_nothing_that_goes_with_the_loss():
     both = nbta.value_and_grad(
         lambda w, x: (w * x, 2 * x), has_aux=True, batch_axis=0, reduction="mean"
@@ -267,6 +271,8 @@ def test_what_python_has_a_part_in_runs_too(threads):
 # What cannot be.
 
 
+@pytest.mark.smoke
+@pytest.mark.machine_code
 def test_the_first_item_that_fails_is_named(threads):
     def f(w, x):
         return nbta.sum(
@@ -281,6 +287,8 @@ def test_the_first_item_that_fails_is_named(threads):
     assert both(1.0, good)[0] == 12.0
 
 
+@pytest.mark.smoke
+@pytest.mark.machine_code
 def test_of_several_items_that_fail_while_they_run_the_first_is_named(threads):
     """The last one is the longest, and so is begun first."""
     table = np.array([1.0, 2.0, 4.0])

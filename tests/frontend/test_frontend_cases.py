@@ -51,6 +51,7 @@ def held(case, check):
             check()
 
 
+@pytest.mark.smoke_every(8)
 @pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("case", EACH)
 def test_first_derivatives(case):

@@ -24,6 +24,7 @@ def test_there_are_as_many_programs_as_were_recorded():
 BOTH = (False, "auto")
 
 
+@pytest.mark.smoke_every(3)
 @pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("some", chunks(RAW))
 def test_raw(some):

@@ -146,6 +146,7 @@ def held_names():
     return found
 
 
+@pytest.mark.smoke
 def test_all_records_are_tried():
     assert {r.name for r in RECORDS if not r.elementwise} - held_names() == set()
 
@@ -190,6 +191,7 @@ def elementwise(record, attrs):
     return f
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     "record",
     [r for r in RECORDS if r.elementwise and r.name not in CASES],
@@ -227,6 +229,7 @@ def test_elementwise_tangents_are_those_of_reverse_mode(record):
     assert tried
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("name", "case"),
     [

@@ -62,6 +62,7 @@ def test_one_program_serves_all_lengths(n):
             np.testing.assert_allclose(one, other, 0, 1e-12 * length)
 
 
+@pytest.mark.smoke
 def test_gradients():
     check_grads(lambda z: np.fft.fft(z, axis=1) * np.fft.ifft(z, axis=1), (Z[0],))
     check_grads(lambda x: np.fft.irfft(np.fft.rfft(x) ** 2, 4), (X[0],))

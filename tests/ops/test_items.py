@@ -277,6 +277,7 @@ def test_a_value_that_is_a_part_of_the_array():
 # Derivatives.
 
 
+@pytest.mark.smoke_every(2)
 @pytest.mark.parametrize("way", WAYS)
 def test_gradients(way):
     """To the second order, in both modes; of values that broadcast too."""

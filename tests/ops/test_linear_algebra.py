@@ -116,6 +116,7 @@ def test_vector_products():
     np.testing.assert_allclose(nbta.cross([1.0, 2.0], [3.0, 4.0]), -2)
 
 
+@pytest.mark.smoke
 def test_gradients_of_products():
     check_grads(lambda a, v: (np.vdot(a, a), np.inner(a, v), np.tensordot(a, a)), (A, V))
     check_grads(lambda a: np.linalg.matrix_power(a, 3), (A,))
@@ -177,6 +178,7 @@ def test_upper_triangles():
     agrees(lambda a: np.linalg.cholesky(a, upper=True), DEFINITE)
 
 
+@pytest.mark.smoke
 def test_gradients_of_triangles():
     def solved(a, b):
         return scipy.linalg.cho_solve(scipy.linalg.cho_factor(a), b)
@@ -333,6 +335,7 @@ def test_matrices_of_all_sizes(n):
     agrees(some, a, b, rtol=1e-11)
 
 
+@pytest.mark.smoke
 def test_gradients_of_what_factors_give():
     check_grads(np.linalg.solve, (STACK, B))
     check_grads(np.linalg.solve, (A, STACK))
@@ -592,12 +595,14 @@ def test_matrices_with_nothing_in_them():
     agrees(lambda a: tuple(np.linalg.qr(a)), np.zeros((3, 0)))
 
 
+@pytest.mark.smoke
 def test_gradients_of_values():
     check_grads(lambda a: np.linalg.eigvalsh(a), (STACK,))
     check_grads(lambda a: np.linalg.svdvals(a), (TALL,))
     check_grads(lambda a: (np.linalg.cond(a), np.linalg.norm(a, 2), np.linalg.norm(a, "nuc")), (A,))
 
 
+@pytest.mark.smoke
 def test_gradients_of_vectors():
     check_grads(lambda a: np.linalg.eigh(a)[1], (A,))
     check_grads(lambda a: tuple(np.linalg.svd(a, full_matrices=False)), (TALL,))
@@ -608,6 +613,7 @@ def test_gradients_of_vectors():
     check_grads(lambda a: tuple(np.linalg.qr(a)), (TALL.T.copy(),))
 
 
+@pytest.mark.smoke
 def test_gradients_of_what_singular_values_give():
     check_grads(np.linalg.pinv, (TALL,))
     check_grads(np.linalg.pinv, (TALL.T.copy(),))
@@ -711,6 +717,7 @@ def test_gradients_of_tall_matrices_make_no_large_square():
         assert np.isfinite(function(tall)).all()
 
 
+@pytest.mark.smoke
 def test_gradients_of_exponentials():
     check_grads(lambda a: scipy.linalg.expm(a), (A,))
     check_grads(lambda a: scipy.linalg.expm(a), (STACK,), order=1)

@@ -28,6 +28,7 @@ MODULES = [
 ]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("record", TABLE.values(), ids=lambda record: record.name)
 def test_a_record_is_whole(record):
     assert callable(record.infer)

@@ -90,6 +90,7 @@ def both_ways(function, *arrays, exact=True):
     return now
 
 
+@pytest.mark.smoke_every(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", UNARY)
 def test_values_of_one_argument(name, dtype):
@@ -122,6 +123,7 @@ def test_half_precision_stays_what_it_is(name, dtype):
         assert nbta.Session(g).run(grad, {t: x}).dtype == dtype
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", sorted(set(UNARY) - FLAT))
 def test_gradients_of_one_argument(name):
     check_grads(getattr(nbta, name), (argument(name, 2, 2),))
@@ -141,6 +143,7 @@ def test_gradients_of_parts_of_complex_numbers():
     check_grads(lambda z, x: z * x / (z + 2) ** 2, (z, sample(3, seed=3)))
 
 
+@pytest.mark.smoke_every(4)
 @pytest.mark.parametrize("shapes", [((2, 3), (2, 3)), ((2, 3), (3,)), ((2, 1), (3,)), ((), (2,))])
 @pytest.mark.parametrize("name", BINARY)
 def test_values_of_two_arguments(name, shapes):
@@ -149,6 +152,7 @@ def test_values_of_two_arguments(name, shapes):
     np.testing.assert_allclose(found, BINARY[name](x, y), rtol=1e-15)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", sorted(set(BINARY) - LOGIC - FLAT))
 @pytest.mark.parametrize("shapes", [((2, 2), (2, 2)), ((2, 1), (1, 2)), ((), (2,)), ((1,), (2,))])
 def test_gradients_of_two_arguments(name, shapes):
@@ -213,6 +217,7 @@ def test_what_is_not_chosen_has_no_part_in_an_infinite_gradient(choose, sign, co
     np.testing.assert_allclose(slope(x), [0.0, -0.03125, 0.0])
 
 
+@pytest.mark.smoke
 def test_equal_values_share_the_gradient_of_minimum_and_maximum():
     for function in (nbta.minimum, nbta.maximum):
         assert nbta.grad(function, argnums=(0, 1))(1.0, 1.0) == (0.5, 0.5)
@@ -280,6 +285,7 @@ def test_softplus_and_sigmoid_far_out():
     assert nbta.grad(nbta.sigmoid)(-800.0) == 0
 
 
+@pytest.mark.smoke
 def test_where_and_clip():
     condition = np.array([True, False])
     found = both_ways(nbta.where, condition, sample(2), sample(2, seed=3))
@@ -360,6 +366,7 @@ def test_reshape_to_a_shape_that_a_run_tells():
         nbta.reshape(sample(2), (-2,))
 
 
+@pytest.mark.smoke
 def test_broadcast_to_and_sum_to_undo_each_other():
     x = sample(2, 1)
     wide = both_ways(lambda x: nbta.broadcast_to(x, (3, 2, 4)), x)
@@ -381,6 +388,7 @@ def test_making_tensors():
     check_grads(lambda x: nbta.fill((2, 2), nbta.sum(x)) * 2, (sample(2),))
 
 
+@pytest.mark.smoke
 def test_add_n():
     x = [sample(2, seed=i) for i in range(3)]
     np.testing.assert_allclose(both_ways(lambda *x: nbta.add_n(x), *x), x[0] + x[1] + x[2])
@@ -389,6 +397,7 @@ def test_add_n():
         nbta.add_n([])
 
 
+@pytest.mark.smoke
 def test_stop_gradient_and_identity():
     x = sample(2)
     np.testing.assert_array_equal(both_ways(nbta.identity, x), x)
@@ -396,6 +405,7 @@ def test_stop_gradient_and_identity():
     check_grads(lambda x: nbta.identity(x) * x, (x,))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", ["logical_and", "logical_or"])
 def test_logic(name):
     a, b = np.array([True, True, False]), np.array([True, False, False])

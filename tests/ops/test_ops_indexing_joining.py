@@ -729,6 +729,7 @@ def of_floats(case):
     return lambda *args: function(*args) ** 3, tuple(rng.normal(size=s) for s in [(3, 4), *others])
 
 
+@pytest.mark.smoke_every(4)
 @pytest.mark.parametrize("case", LINEAR)
 def test_gradients(case):
     function, arrays = of_floats(case)

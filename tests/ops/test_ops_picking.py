@@ -41,6 +41,7 @@ def test_interp_at_extreme_points(points, values):
         assert found.dtype == want.dtype
 
 
+@pytest.mark.smoke
 def test_derivatives_of_interp():
     xp, fp = np.array([0.0, 1.0, 2.5, 3.0]), np.array([1.0, -1.0, 0.5, 2.0])
     x = np.array([-1.0, 0.3, 1.7, 2.9, 4.0])
@@ -107,6 +108,7 @@ def test_a_histogram_counts_what_numpy_counts():
                 assert hist.dtype == want[0].dtype
 
 
+@pytest.mark.smoke
 def test_gradients_pass_to_weights():
     numbers = np.array([0, 2, 2, 1])
     check_grads(lambda w: nbta.bincount(numbers, w) ** 2, [V[:4]])

@@ -131,6 +131,7 @@ def invalid(reason, match):
 # Reductions
 
 
+@pytest.mark.smoke_every(5)
 @pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ["sum", "prod", "mean"])
@@ -151,6 +152,7 @@ def check_total(name, dtype, shape, axis, keepdims):
     close(result, expected, x.dtype if wide is not x else expected.dtype)
 
 
+@pytest.mark.smoke_every(5)
 @pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if "complex" not in str(dtype)])
 @pytest.mark.parametrize("name", ["max", "min"])
@@ -210,6 +212,7 @@ def test_logsumexp_of_extreme_values():
     close(softmax.logsumexp([-1000.0, -1000.0]), np.float64(-1000 + math.log(2)))
 
 
+@pytest.mark.smoke_every(5)
 @pytest.mark.parametrize("dtype", ["int32", "float16", ml_dtypes.bfloat16, "float32", "float64"])
 @pytest.mark.parametrize(
     ("shape", "axis"), [((4,), -1), ((2, 3), 0), ((2, 3), (0, 1)), ((2, 3), None), ((0, 3), 0)]
@@ -309,6 +312,7 @@ def test_numpys_functions_and_methods():
         same_everywhere(lambda x, method=method: getattr(x, method)(1), x)
 
 
+@pytest.mark.smoke_every(4)
 @pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize(
@@ -331,6 +335,7 @@ def test_gradient_of_a_product_with_zeros(zeros, axis):
     differentiable(lambda x: reductions.prod(x, axis), x)
 
 
+@pytest.mark.smoke
 def test_equal_maxima_share_the_gradient():
     x = np.array([[1.0, 3.0, 3.0], [2.0, 0.0, 1.0]])
     (dx,) = gradient_of_real(lambda x: reductions.max(x, keepdims=True), [x])
@@ -339,6 +344,7 @@ def test_equal_maxima_share_the_gradient():
     np.testing.assert_array_equal(dx, [[1, 0, 0], [0, 1, 0]])
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(("shape", "axis"), [((3,), 0), ((2, 3), 0), ((2, 3), None)])
 def test_gradients_of_what_goes_along_an_axis(shape, axis):
     differentiable(lambda x: reductions.cumsum(x, axis), values(*shape), hidden=HIDDEN[1:])
@@ -346,6 +352,7 @@ def test_gradients_of_what_goes_along_an_axis(shape, axis):
     differentiable(lambda x: softmax.log_softmax(x, axis), values(*shape), hidden=HIDDEN[1:])
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("reverse", [False, True])
 def test_gradients_of_recurrences(reverse):
     x = values(2, 3)
@@ -683,6 +690,7 @@ def test_what_cannot_be_solved():
         linalg.triangular_solve(a, nbta.placeholder("float64"))
 
 
+@pytest.mark.smoke_every(4)
 @pytest.mark.parametrize(("left", "right"), PRODUCTS)
 def test_gradients_of_matmul(left, right):
     differentiable(linalg.matmul, values(*left), values(*right))
@@ -714,6 +722,7 @@ def test_the_gradient_of_matmul_where_the_run_tells_the_ranks(left, right):
         np.testing.assert_allclose(grad, want)
 
 
+@pytest.mark.smoke_every(3)
 @pytest.mark.parametrize(
     ("left", "right"),
     [((), (2,)), ((2, 3), ()), ((3,), (3,)), ((2, 3), (3, 2)), ((2, 2, 3), (2, 3, 2))],
@@ -722,6 +731,7 @@ def test_gradients_of_dot(left, right):
     differentiable(linalg.dot, values(*left), values(*right))
 
 
+@pytest.mark.smoke_every(5)
 @pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("case", EINSUMS, ids=str)
 def test_gradients_of_einsum(case):
@@ -740,12 +750,14 @@ def test_gradients_of_rearrangements():
     differentiable(linalg.outer, values(2, 2), values(3))
 
 
+@pytest.mark.smoke_every(2)
 @pytest.mark.parametrize("shape", [(1, 1), (3, 3), (2, 3, 3)])
 def test_gradients_of_cholesky(shape):
     differentiable(linalg.cholesky, definite(*shape))
     gradient(linalg.cholesky, [definite(*shape)], "rank")
 
 
+@pytest.mark.smoke_every(5)
 @pytest.mark.parametrize("lower", [False, True])
 @pytest.mark.parametrize("transpose", [False, True])
 @pytest.mark.parametrize(

@@ -56,6 +56,7 @@ def test_each_item_of_equal_ones_has_its_own_gradient():
         np.testing.assert_array_equal(gradient(x), [2.0, 0.0, 3.0, 4.0, 1.0])
 
 
+@pytest.mark.smoke
 def test_derivatives_of_sorting():
     x = np.random.default_rng(1).permutation(np.linspace(0.5, 2.0, 24)).reshape(2, 3, 4)
     for axis in (0, 1, 2, None):
@@ -166,6 +167,7 @@ def test_partitions_of_columns():
         np.testing.assert_array_equal(found[[2, 11]], np.sort(x, 0)[[2, 11]])
 
 
+@pytest.mark.smoke
 def test_derivatives_of_partitions():
     x = np.random.default_rng(1).permutation(np.linspace(0.5, 2.0, 24)).reshape(3, 8)
     check_grads(lambda x: np.partition(x, (2, -2), axis=1)[:, :3] ** 2, (x,), order=2)

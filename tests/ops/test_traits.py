@@ -142,6 +142,7 @@ def test_total_elementwise_operations_give_results_for_all_numbers_and_others_do
             assert record.is_total(op), dtypes
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("record", ELEMENTWISE, ids=lambda record: record.name)
 def test_elementwise_operations_go_item_by_item(record):
     rng = np.random.default_rng(0)

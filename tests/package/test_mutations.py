@@ -29,6 +29,10 @@ TESTS = """
 import pytest
 import sums
 
+@pytest.mark.smoke
+def test_of_none():
+    assert sums.total([]) == 0
+
 def test_of_one():
     assert sums.total([3]) == 3
 
@@ -40,27 +44,30 @@ def test_of_two():
 
 @pytest.fixture
 def tree(tmp_path):
-    """A package of one function, with a quick test and a slow one."""
+    """A package of one function, with two quick tests and a slow one."""
     (tmp_path / "nbta").mkdir()
     (tmp_path / "nbta" / "sums.py").write_text("def total(x):\n    return sum(x, start=0)\n")
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_sums.py").write_text(TESTS)
-    (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = nbta\nmarkers = slow")
+    options = "pythonpath = nbta\nmarkers =\n  slow\n  smoke"
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\n{options}")
     return tmp_path
 
 
 @pytest.mark.parametrize(
-    ("new", "found"),
+    ("new", "found", "suite"),
     [
-        ("start=1", "quick"),
-        ("start=0) if len(x) < 2 else x[0] - (0", "slow"),
-        ("start=False", "nothing"),
+        ("start=1", "quick", "quick"),
+        ("start=0) if len(x) < 2 else x[0] - (0", "slow", "quick"),
+        ("start=False", "nothing", "quick"),
+        ("start=1", "smoke", "smoke"),
+        ("start=0) if len(x) < 1 else 1 + sum(x", "nothing", "smoke"),
     ],
 )
-def test_what_finds_a_fault_is_told(new, found, tree):
+def test_what_finds_a_fault_is_told(new, found, suite, tree):
     fault = Fault("sums", "a wrong total", "start=0", new, "sums")
     before = fault.file(tree).read_text()
-    assert mutations.found_by(fault, tree) == found
+    assert mutations.found_by(fault, tree, suite) == found
     assert fault.file(tree).read_text() == before
 
 

@@ -89,6 +89,7 @@ def assert_same_outcome(new, old, operation):
         assert np.asarray(outcomes[0]).tobytes() == np.asarray(outcomes[1]).tobytes()
 
 
+@pytest.mark.smoke_every(12)
 @pytest.mark.parametrize("dtype", [*NUMBERS, *OTHERS], ids=str)
 def test_uniform_values_of_every_dtype(dtype, roundtrip):
     value = sample(dtype, (3, 2))

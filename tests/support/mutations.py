@@ -5,6 +5,9 @@ has that in it; ``--list`` shows them. To be quick, each is held against the few
 about its subject, not against all. A fault that these do not find is tried on the slow tests of the
 same files. The end says what only those find, and what nothing finds; the code is 1 where quick
 tests find fewer than 28 of 30. Faults in kernels come last: these are compiled anew for each.
+
+``--smoke`` asks the same of the smoke suite, which must find nine of ten: of its tests in the files
+about the fault's subject, and of all of it where these find nothing.
 """
 
 import argparse
@@ -19,8 +22,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-#: What share of the faults the quick tests must find.
-WANTED = 28 / 30
+#: What share of the faults the quick tests must find, or the smoke suite.
+WANTED = {"quick": 28 / 30, "smoke": 9 / 10}
+#: Tests that are tried on a fault, one choice after the other: a mark, its name, and whether the
+#: files about the fault's subject are enough.
+CHOICES = {
+    "quick": [("not slow", "quick", True), ("slow", "slow", True)],
+    "smoke": [("smoke", "smoke", True), ("smoke", "smoke", False)],
+}
 #: Seconds; a fault that makes tests hang is found.
 LIMIT = 1800
 LEFT_OUT = shutil.ignore_patterns(
@@ -433,7 +442,7 @@ def planted(fault, root):
 
 
 def passes(root, tests, mark):
-    """Whether tests of some files pass in a tree; None where they have none with the mark."""
+    """Whether tests of some files, or of all, pass in a tree; None where none has the mark."""
     names = [file for name in tests.split() for file in root.glob(f"tests/**/test_{name}.py")]
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", mark]
     caches = {"NUMBA_CACHE_DIR": root / "compiled", "NBTA_CACHE_DIR": root / "graphs"}
@@ -448,24 +457,24 @@ def passes(root, tests, mark):
     return None if result.returncode == 5 else result.returncode == 0
 
 
-def found_by(fault, root):
-    """Which tests find a fault: "quick", "slow" or "nothing"."""
+def found_by(fault, root, suite="quick"):
+    """Which tests find a fault: those of a choice, by its name, or "nothing"."""
     with planted(fault, root):
-        for mark, name in (("not slow", "quick"), ("slow", "slow")):
-            if passes(root, fault.tests, mark) is False:
+        for mark, name, few in CHOICES[suite]:
+            if passes(root, fault.tests if few else "", mark) is False:
                 return name
     return "nothing"
 
 
-def check(faults, root):
+def check(faults, root, suite):
     """What finds each fault, by fault."""
     for tests in sorted({fault.tests for fault in faults}):
-        if not passes(root, tests, "not slow"):
+        if not passes(root, tests, CHOICES[suite][0][0]):
             sys.exit(f"without a fault, tests fail already, or there are none: {tests}")
     found = {}
     for fault in faults:
         start = time.monotonic()
-        found[fault] = found_by(fault, root)
+        found[fault] = found_by(fault, root, suite)
         took = f"{time.monotonic() - start:4.0f} s"
         print(f"{found[fault]:8}{took}  {fault.subject}: {fault.what}", flush=True)
     return found
@@ -476,7 +485,9 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("-k", default="", help="those with this in their subject or description")
     parser.add_argument("--list", action="store_true", help="show the faults only")
+    parser.add_argument("--smoke", action="store_true", help="try the smoke suite alone")
     options = parser.parse_args(arguments)
+    suite = "smoke" if options.smoke else "quick"
     faults = [fault for fault in FAULTS if options.k in f"{fault.subject}: {fault.what}"]
     if options.list:
         print(*(f"{fault.subject}: {fault.what} ({fault.tests})" for fault in faults), sep="\n")
@@ -484,13 +495,13 @@ def main(arguments=None):
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder, "nbta")
         shutil.copytree(ROOT, root, ignore=LEFT_OUT)
-        found = check(faults, root)
+        found = check(faults, root, suite)
     for by, title in (("slow", "only slow tests find"), ("nothing", "nothing finds")):
         names = [fault.what for fault in faults if found[fault] == by]
         print(f"{title}: {'; '.join(names) or 'none'}")
-    quick = list(found.values()).count("quick")
-    print(f"quick tests find {quick} of {len(faults)}")
-    return int(quick < WANTED * len(faults))
+    count = list(found.values()).count(suite)
+    print(f"{suite} tests find {count} of {len(faults)}")
+    return int(count < WANTED[suite] * len(faults))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,17 @@
-"""Which tests run: the quick ones, unless slow ones are asked for or named."""
+"""Which tests run: the quick ones, unless slow ones or the smoke suite are asked for, or named.
 
+In the smoke suite (``-m smoke``) Python runs generated source, as LLVM would take most of the time;
+a test that is about machine code has ``@pytest.mark.machine_code``.
+"""
+
+from contextlib import nullcontext
 from itertools import count
 from zlib import crc32
 
 import pytest
 
+#: Whether a run is of the smoke suite alone.
+SMOKE = pytest.StashKey[bool]()
 #: Pages of the documentation whose examples compile for half a minute.
 SLOW_PAGES = {"parallel.md"}
 
@@ -15,9 +22,22 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """A test that is named runs, slow or not."""
+    """A test that is named runs, slow or not; no slow case is of the smoke suite."""
     if config.option.markexpr == "not slow" and any("::" in name for name in config.args):
         config.option.markexpr = ""
+    config.stash[SMOKE] = config.option.markexpr.startswith("smoke")
+    if config.stash[SMOKE]:
+        config.option.markexpr = "smoke and not slow"
+
+
+@pytest.fixture(autouse=True)
+def _an_interpreter_for_the_smoke_suite(request):
+    """Python runs what would be compiled, with the bounds of every access checked."""
+    from fuzz.ways import in_python  # which imports nbta
+
+    is_python = request.config.stash[SMOKE] and not request.node.get_closest_marker("machine_code")
+    with in_python() if is_python else nullcontext():
+        yield
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
@@ -32,18 +52,26 @@ def pytest_collection_modifyitems(config, items):
 
 
 def _mark(items):
-    """Of the cases of a test with ``slow_but_every(n)`` mark all but one of n as slow."""
-    numbers = {}
+    """Mark all but one of n cases as slow, and one of n quick ones as of the smoke suite."""
+    numbers, quick = {}, {}
     for item in items:
         if item.path.name in SLOW_PAGES:
             item.add_marker("slow")
         mark = item.get_closest_marker("slow_but_every")
-        if mark is not None:
-            number = next(numbers.setdefault((item.path, item.originalname), count()))
-            if not _is_quick(number, mark.args[0]):
-                item.add_marker("slow")
+        if mark is not None and not _is_chosen(_number(numbers, item), mark.args[0]):
+            item.add_marker("slow")
+        mark = item.get_closest_marker("smoke_every")
+        if mark is None or item.get_closest_marker("slow") is not None:
+            continue
+        if _is_chosen(_number(quick, item), mark.args[0]):
+            item.add_marker("smoke")
 
 
-def _is_quick(number, n):
+def _number(numbers, item):
+    """How many cases of its test were counted before one."""
+    return next(numbers.setdefault((item.path, item.originalname), count()))
+
+
+def _is_chosen(number, n):
     """Of n neighbours one, in another place each time: else a parameter may always be the same."""
     return number % n == number // n % n
