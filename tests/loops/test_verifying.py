@@ -23,7 +23,7 @@ BROKEN = {
     "if W[0]:\n    x = 1\nreturn x": "`return x` uses x, which",
     "a = W[0]\nif a:\n    x = 1\na = W[1]\nif a:\n    W[2] = x\nreturn 0": "uses x, which",
     "if W[0]:\n    x = 1\nif W[0]:\n    W[2] = x\nreturn 0": "uses x, which",
-    "a = W[0]\nif a:\n    x = 1\nwhile W[1]:\n    if a:\n        f(x)\n    a = W[2]\nreturn 0": "uses x",
+    "a = W[0]\nif a:\n    x = 1\nwhile W[1]:\n    if a:\n        f(x)\n    a = W[2]\nreturn 0": "x",
     "for i in range(3):\n    x = i\nreturn x": "uses x, which",
     "while True:\n    if W[0]: break\n    x = 1\nreturn x": "uses x, which",
     "break\nreturn 0": "`break` leaves no loop",
