@@ -231,7 +231,7 @@ def _message(origin, calls, generated):
     inner = dict.fromkeys(_origin(loop) for _, loops in calls for loop in reversed(loops))
     inner.pop(origin, None)
     types = Counter(op.type for op, _ in calls)
-    causes = dict.fromkeys(_cause(op, loops, generated) for op, loops in calls)
+    causes = dict.fromkeys(_cause(op, generated) for op, _ in calls)
     within = f", with {', '.join(map(str, inner))} in it," if inner else ""
     return (
         f"the loop {origin}{within} is compiled, but it or its gradient calls "
@@ -242,7 +242,7 @@ def _message(origin, calls, generated):
     )
 
 
-def _cause(op, loops, generated):
+def _cause(op, generated):
     """Why an operation runs in Python, and what helps."""
     maker = op if op.record is CREATE else generated.makers.get(op)
     if maker is not None:

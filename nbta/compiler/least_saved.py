@@ -15,7 +15,7 @@ from nbta.compiler.passes import prune
 from nbta.compiler.products import is_multiplied
 from nbta.compiler.program import Program, changes
 from nbta.compiler.recompute import Again, is_cheap, kept_by, outermost_loop
-from nbta.compiler.tapes import Tapes, may_shift
+from nbta.compiler.tapes import Tapes, can_shift
 from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in, substitute
 from nbta.graph.operation import DATA
@@ -160,7 +160,7 @@ class _Saved:
         tape = self._own.get(value)
         fixed = tape and value not in self._needed and self._place_here(tape) is not None
         before = (v.parameter for v in self._loop.variables()[1:] if v.following is value)
-        shifted = any(p in self._needed and may_shift(self._tapes, self._own[p]) for p in before)
+        shifted = any(p in self._needed and can_shift(self._tapes, self._own[p]) for p in before)
         if fixed or value in self._unlike:
             return 0 if fixed else ENDLESS_PRICE
         return _price(

@@ -27,11 +27,11 @@ def residual_notes(program) -> list[str]:
     """
     uses = analysis(ArrayUses, program)
     made = [op for op in running(program) if op.record is CREATE and op.facts.is_saved]
-    notes = (_note(op, uses.users.get((op,), ())) for op in made)
+    notes = (_note(uses.users.get((op,), ())) for op in made)
     return [note for note in notes if note is not None]
 
 
-def _note(create, users):
+def _note(users):
     """What is said of one tape; None where no iteration writes to it, or nothing reads it."""
     writes = [op for op in users if op.record is WRITE and _loop_around(op) is not None]
     reads = [op for op in users if op.record in (READ, GATHER)]

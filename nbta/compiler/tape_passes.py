@@ -10,7 +10,7 @@ from nbta.compiler.induction import Linear
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
-from nbta.compiler.tapes import Tapes, is_local, may_shift, place_of_flow, saved_variable
+from nbta.compiler.tapes import Tapes, is_local, can_shift, place_of_flow, saved_variable
 from nbta.graph.graph import running, substitute, sweep
 from nbta.graph.operation import DATA, Operation
 from nbta.graph.views import Branch, is_branch, origin
@@ -68,7 +68,7 @@ def _share_equal(tapes):
 def _share_next(tapes):
     """Let the tape of a variable have its next value too, one place further; whether one can."""
     for tape in tapes.all:
-        if not may_shift(tapes, tape):
+        if not can_shift(tapes, tape):
             continue
         following = saved_variable(tape).following
         others = [t for t in tapes.all if t.loop is tape.loop and t.value is following]

@@ -335,7 +335,7 @@ def _comes_from(flow, end):
     return True
 
 
-def may_shift(tapes, tape):
+def can_shift(tapes, tape):
     """Whether a tape of a variable could begin with its first value and go on with the next."""
     variable = saved_variable(tape)
     if variable is None or origin(tape.value) is not tape.value or not is_local(tapes, tape):
