@@ -10,7 +10,7 @@ from nbta.compiler.induction import Linear
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
-from nbta.compiler.tapes import Tapes, is_local, can_shift, place_of_flow, saved_variable
+from nbta.compiler.tapes import Tapes, can_shift, is_local, place_of_flow, saved_variable
 from nbta.graph.graph import running, substitute, sweep
 from nbta.graph.operation import DATA, Operation
 from nbta.graph.views import Branch, is_branch, origin
