@@ -206,6 +206,10 @@ GAMMA_INTEGRAL_STEP = _row(
     1 / 14, "step", "codegen.gammas",
     "The trapezoidal rule's, of 109 nodes from -52 to 56 steps; the tests hold its error.",
 )  # fmt: skip
+GAMMA_SERIES_FROM = _row(
+    10.0, "argument", "codegen.gammas",
+    "From here on asymptotic series are used; the functional equation leads smaller numbers there.",
+)  # fmt: skip
 ZETA_FROM = _row(
     -0.1, "argument", "codegen.special",
     "Where Riemann's zeta function begins here; below, it is computed of what is above.",

@@ -21,7 +21,7 @@ import numba
 import numpy as np
 
 from nbta.codegen.philox import philox, unit_of
-from nbta.tuning import GAMMA_INTEGRAL_ORDER, GAMMA_INTEGRAL_STEP
+from nbta.tuning import GAMMA_INTEGRAL_ORDER, GAMMA_INTEGRAL_STEP, GAMMA_SERIES_FROM
 
 _TIMES = np.arange(-52, 57) * GAMMA_INTEGRAL_STEP
 #: Where the integrand is looked at, and with which weight, for a decay like ``exp(-u)``.
@@ -48,7 +48,7 @@ def _in_squares(coefficients, z):
 def _log_over_digamma(x, a):
     """``log(x) - digamma(a)``, with no more error than its terms have for x near a."""
     shift = 0.0
-    while a < 10.0:
+    while a < GAMMA_SERIES_FROM:
         shift += 1.0 / a
         a += 1.0
     near = math.log1p((x - a) / a) if 0.5 * a < x < 2.0 * a else math.log(x) - math.log(a)
@@ -59,7 +59,7 @@ def _log_over_digamma(x, a):
 def _trigamma(a):
     """The derivative of the digamma function."""
     shift = 0.0
-    while a < 10.0:
+    while a < GAMMA_SERIES_FROM:
         shift += 1.0 / (a * a)
         a += 1.0
     return (1.0 + 0.5 / a + _in_squares(_TRIGAMMA, a) / (a * a)) / a + shift
@@ -149,7 +149,7 @@ def gamma_bend(a, x):
 @numba.njit(error_model="numpy")
 def _weighted_density(a, x):
     """``x * p(a, x)``."""
-    if a < 10.0:
+    if a < GAMMA_SERIES_FROM:
         return math.exp(a * math.log(x) - x - math.lgamma(a))
     decay = a * _log_excess((x - a) / a) + _in_squares(_STIRLING, a) / a
     return math.sqrt(a / (2.0 * math.pi)) * math.exp(-decay)
