@@ -21,7 +21,7 @@ from nbta.codegen.values import (
     times,
     total,
 )
-from nbta.loops import Statement, building
+from nbta.loops import Statement, assign, building, over, refuse
 from nbta.runtime.intrinsics import FAILED, FIRST_WORD, MEMORY, MOST_ITEMS, STATUSES, WORDS
 
 
@@ -49,7 +49,7 @@ class Code(ABC):
 
     def __init__(self):
         self.top = building.Block()
-        self.top.add(f"W = pointer(int64, w, {WORDS})")
+        self.top.add(assign("W", f"pointer(int64, w, {WORDS})"))
         self.heads = [self.top.place()]  # where buffers of each level are made
         self.lines = self.top.place()
         self.level = 0
@@ -169,7 +169,7 @@ class Code(ABC):
     def fail_if(self, condition: str) -> None:
         """Leave: the program is run again operation by operation, which tells what is wrong."""
         self.exits += STATUSES
-        self.add(f"refuse({condition}, {FAILED + self.exits})")
+        self.add(refuse(condition, FAILED + self.exits))
 
     def word(self, count=1) -> int:
         """The place of more words in the table that a call brings."""
@@ -194,7 +194,7 @@ class Code(ABC):
     def variable(self, text: str, stem="n") -> str:
         """A new integer variable, known at this level."""
         name = self.name(stem)
-        self.add(f"{name} = {text}")
+        self.add(assign(name, text))
         self._levels[name] = self.level
         return name
 
@@ -243,7 +243,7 @@ class Code(ABC):
 
     def pointer(self, base: Base, address: str) -> str:
         """The line that lets a buffer's pointer point to an address."""
-        return f"{base.name} = pointer({numba_name(base.dtype)}, {address}, {base.number})"
+        return assign(base.name, f"pointer({numba_name(base.dtype)}, {address}, {base.number})")
 
     def new(self, dtype, extents, stem="b", beside: Base | None = None) -> Block:
         """Room for items, whose extents are known here.
@@ -285,13 +285,13 @@ class Code(ABC):
     def _ensure(self, lines, base, extents):
         kind = numba_name(base.dtype)
         count = f"({', '.join(factors(extents))},)"
-        lines.add(f"{base.name} = room({kind}, w, {base.word}, {count}, {base.number})")
+        lines.add(assign(base.name, f"room({kind}, w, {base.word}, {count}, {base.number})"))
 
     def refuse_uncountable(self, extents) -> None:
         """Leave where there would be more items than an array can have."""
         if product(extents).isdigit() and int(product(extents)) <= MOST_ITEMS:
             return
-        self.add(f"refuse(too_many(({', '.join(factors(extents))},)), {MEMORY})")
+        self.add(refuse(f"too_many(({', '.join(factors(extents))},))", MEMORY))
 
     def release(self, base) -> None:
         """Let a buffer be used again: nothing needs its items any more."""
@@ -325,7 +325,7 @@ class Code(ABC):
             self.bind(tensor, value)
         if isinstance(value, Vector):
             texts, value = value.texts, self.new(value.dtype, value.extents)
-            self.add(*(f"{value.at(str(k))} = {text}" for k, text in enumerate(texts)))
+            self.add(*(assign(value.at(str(k)), text) for k, text in enumerate(texts)))
             self.bind(tensor, value)
         return value
 
@@ -391,7 +391,7 @@ class Code(ABC):
     def local(self, text: str, dtype, stem="t") -> Scalar:
         """A scalar in a variable of its dtype."""
         name = self.name(stem)
-        self.add(f"{name} = {cast_text(text, dtype)}")
+        self.add(assign(name, cast_text(text, dtype)))
         return Scalar(name, np.dtype(dtype))
 
     def is_number(self, dtype) -> bool:
@@ -446,9 +446,9 @@ def transposed(code, target, source) -> None:
     """Lines that put the transpose of a matrix into a block."""
     rows, columns = source.extents
     i, j = code.name("i"), code.name("j")
-    with code.nest(f"for {i} in range({rows}):"), code.nest(f"for {j} in range({columns}):"):
+    with code.nest(over(i, rows)), code.nest(over(j, columns)):
         to = f"{target.base.name}[{total(target.offset, times(j, rows), i)}]"
-        code.add(f"{to} = {source.at(total(times(i, columns), j))}")
+        code.add(assign(to, source.at(total(times(i, columns), j))))
 
 
 def _one_nan(value):

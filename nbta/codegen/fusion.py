@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from nbta.codegen.values import Block, Lazy, Scalar, cast_text, numba_name, product, times, total
-from nbta.codegen.windows import Window, strides_of
+from nbta.codegen.windows import Window, clear, strides_of
+from nbta.loops import assign, do, over, when
 from nbta.tuning import CACHE_LINE, PREFETCH_STRETCH, SHORT_RUN, SUM_BLOCK
 
 
@@ -128,7 +129,8 @@ class _Put:
         """Source for the item at an index an axis."""
         at, dtype = self.target.at(*indices), self.target.base.dtype
         sign = "|" if dtype.kind == "b" else "+"
-        return f"{at} = {cast_text(f'{at} {sign} {self.name}' if self.adds else self.name, dtype)}"
+        item = f"{at} {sign} {self.name}" if self.adds else self.name
+        return assign(at, cast_text(item, dtype))
 
 
 @dataclass(eq=False)
@@ -217,7 +219,7 @@ class Group:
         agree = {f"{k} == {e}": None for pair in pairs for k, e in pair if isinstance(k, str)}
         rest = [item for item in self.sums if not item.may_keep_all]
         alike = [*stores, *((item.target, item.alone) for item in found)]
-        with code.nest(f"if {' and '.join(agree)}:"):
+        with code.nest(when(" and ".join(agree))):
             _Nest(code, replace(self, sums=rest), alike).write()
         with code.nest("else:"):
             _Nest(code, self, stores).write()
@@ -230,7 +232,7 @@ class Group:
         if not all(texts[name] in zeros for _, name in stores):
             return False
         for block, _ in stores:
-            code.add(f"clear({block.base.name}, {block.offset or 0}, {product(block.extents)})")
+            clear(code, block)
         return True
 
     def _place(self, code, tensor):
@@ -281,25 +283,25 @@ class _Nest:
 
     def _begin(self, s):
         if not isinstance(s.target, Block):
-            self.code.add(f"{s.target}w = {s.fold.wide}({s.fold.start})")
+            self.code.add(assign(f"{s.target}w", f"{s.fold.wide}({s.fold.start})"))
         elif s.fold.start == cast_text("0", s.dtype):
-            self.code.add(f"clear({s.target.base.name}, {s.target.offset or 0}, "
-                          f"{product(s.target.extents)})")  # fmt: skip
+            clear(self.code, s.target)
         else:
             self._each(s.target, s.fold.start)
 
     def _end(self, s):
         finish = s.finish or "{}"
         if not isinstance(s.target, Block):
-            self.code.add(f"{s.target} = {cast_text(finish.format(f'{s.target}w'), s.dtype)}")
+            folded = finish.format(f"{s.target}w")
+            self.code.add(assign(s.target, cast_text(folded, s.dtype)))
         elif s.finish:
             self._each(s.target, cast_text(finish, s.dtype))
 
     def _each(self, block, text):
         """Give each item of a block a value, by source that may have "{}" for the old one."""
         index = self.code.name("i")
-        with self.code.nest(f"for {index} in range({product(block.extents)}):"):
-            self.code.add(f"{block.at(index)} = {text.format(block.at(index))}")
+        with self.code.nest(over(index, product(block.extents))):
+            self.code.add(assign(block.at(index), text.format(block.at(index))))
 
     def _level(self, depth, indices):
         code = self.code
@@ -308,7 +310,7 @@ class _Nest:
             return
         index = code.name("i")
         length = product(self._extents(depth))
-        with code.nest(f"for {index} in range({length}):"):
+        with code.nest(over(index, length)):
             self._level(depth + 1, [*indices, index])
 
     def _extents(self, depth):
@@ -331,13 +333,13 @@ class _Nest:
         long = not (length.isdigit() and int(length) <= SUM_BLOCK)
         if ahead or ((inner or self.twice) and long):
             start = code.name("k")
-            with code.nest(f"for {start} in range(0, {length}, {block}):"):
+            with code.nest(over(start, 0, length, block)):
                 for base, there, count in ahead:
                     self._ask(base, there, start, f"min({start} + {count}, {length})")
-                self._run(indices, index, f"range({start}, min({start} + {block}, {length}))",
+                self._run(indices, index, (start, f"min({start} + {block}, {length})"),
                           offsets, targets, partial, places)  # fmt: skip
         else:
-            self._run(indices, index, f"range({length})", offsets, targets, partial, places)
+            self._run(indices, index, (length,), offsets, targets, partial, places)
 
     def _ahead(self):
         """What the loop asks for while it reads a row; another one need not ask again."""
@@ -348,19 +350,17 @@ class _Nest:
     def _ask(self, base, there, start, stop):
         """Bring the lines of items nearer, one by one."""
         index = self.code.name("j")
-        with self.code.nest(
-            f"for {index} in range({start}, {stop}, {CACHE_LINE // base.dtype.itemsize}):"
-        ):
-            self.code.add(f"fetch({base.name}, {total(there, index)})")
+        with self.code.nest(over(index, start, stop, CACHE_LINE // base.dtype.itemsize)):
+            self.code.add(do("fetch", base.name, total(there, index)))
 
     def _run(self, indices, index, span, offsets, targets, partial, places):
         """Once by what LLVM makes vectors of, and all over if that is not for some item."""
         code, given = self.code, (offsets, targets, partial, places)
         if self.twice:
             missed = code.name("q")
-            code.add(f"{missed} = int64(0)")
+            code.add(assign(missed, "int64(0)"))
             self._pass(indices, index, span, *given, missed)
-            with code.nest(f"if {missed} != 0:"):
+            with code.nest(when(f"{missed} != 0")):
                 self._pass(indices, index, span, *given)
         else:
             self._pass(indices, index, span, *given)
@@ -372,8 +372,8 @@ class _Nest:
         code = self.code
         for s in self.group.sums:
             if id(s) in partial:
-                code.add(f"{partial[id(s)]} = {s.fold.first}")
-        with code.nest(f"for {index} in {span}:"):
+                code.add(assign(partial[id(s)], s.fold.first))
+        with code.nest(over(index, *span)):
             self._items(index, offsets, targets, partial, places, missed)
             for item in self.group.puts:
                 code.add(item.line(*self._along(indices, index)))
@@ -386,36 +386,36 @@ class _Nest:
 
     def _step_lines(self, name, text, missed):
         if missed is None or name not in self.group.quick:
-            return [f"{name} = {text}"]
+            return [assign(name, text)]
         quick, outside = self.group.quick[name]
-        return [f"{name} = {quick}", f"{missed} = {missed} | ({outside})"]
+        return [assign(name, quick), assign(missed, f"{missed} | ({outside})")]
 
     def _items(self, index, offsets, targets, partial, places, missed):
         code = self.code
         for key, (name, block, pattern) in self.group.loads.items():
             step = self._step(pattern, block)
-            code.add(f"{name} = {block.base.name}[{total(offsets[key], times(index, step))}]")
+            code.add(assign(name, f"{block.base.name}[{total(offsets[key], times(index, step))}]"))
         for name, text in self.group.steps:
             code.add(*self._step_lines(name, text, missed))
         for s, place in zip(self.group.sums, places, strict=True):
             if id(s) in partial:
                 name = partial[id(s)]
-                code.add(f"{name} = {s.fold.inner.format(name, s.fold.item.format(s.text))}")
+                code.add(assign(name, s.fold.inner.format(name, s.fold.item.format(s.text))))
             else:
                 step = self._step(_kept_pattern(s), s.target)
                 at = f"{s.target.base.name}[{total(place, times(index, step))}]"
-                code.add(f"{at} = {cast_text(s.fold.step.format(at, s.text), s.dtype)}")
+                code.add(assign(at, cast_text(s.fold.step.format(at, s.text), s.dtype)))
         for (block, name), offset in zip(self.stores, targets, strict=True):
-            code.add(f"{block.base.name}[{total(offset, index)}] = {name}")
+            code.add(assign(f"{block.base.name}[{total(offset, index)}]", name))
 
     def _add_partial(self, s, partial, place):
         partial = s.fold.back.format(partial)
         if isinstance(s.target, Block):
             at = f"{s.target.base.name}[{place or 0}]"
-            self.code.add(f"{at} = {cast_text(s.fold.step.format(at, partial), s.dtype)}")
+            self.code.add(assign(at, cast_text(s.fold.step.format(at, partial), s.dtype)))
         else:
             name = f"{s.target}w"
-            self.code.add(f"{name} = {s.fold.wide}({s.fold.step.format(name, partial)})")
+            self.code.add(assign(name, f"{s.fold.wide}({s.fold.step.format(name, partial)})"))
 
     def _keeps_last(self, s):
         return bool(self.axes) and all(s.kept[axis] for axis in self.axes[-1])
@@ -454,7 +454,7 @@ class _Nest:
         if text == "0" or (text == block.offset and text.isidentifier()):
             return text
         name = self.code.name("o")
-        self.code.add(f"{name} = {text}")
+        self.code.add(assign(name, text))
         return name
 
     def _length(self, kind, axis):
@@ -522,7 +522,7 @@ class Elementwise:
             texts = [code.scalar(tensor) for tensor in op.inputs]
             texts = self.shortened(op, texts, lambda text: code.local(text, result.dtype).text)
             name = code.name("t")
-            code.add(f"{name} = {self._typed(op, texts, code)}")
+            code.add(assign(name, self._typed(op, texts, code)))
             code.bind(result, Scalar(name, result.dtype))
             return
         extents = broadcast(code, [(code.extents(t), t.spec.shape) for t in op.inputs])

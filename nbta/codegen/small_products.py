@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from nbta.codegen.values import cast_text, times, total
+from nbta.loops import assign, over
 from nbta.runtime.intrinsics import LEFT, RIGHT
 from nbta.tuning import SMALL_PRODUCT
 
@@ -30,13 +31,13 @@ def small_product(code, left, right, target, sizes, flags) -> None:
     def step(k):
         x = total(times(k, rows), i) if flags & LEFT else total(times(i, inner), k)
         y = total(times(j, inner), k) if turned else total(times(k, columns), j)
-        return f"{s} = fast_add({s}, {left.at(x)} * {right.at(y)})"
+        return assign(s, f"fast_add({s}, {left.at(x)} * {right.at(y)})")
 
     s = code.name("s")
-    with code.nest(f"for {i} in range({rows}):"), code.nest(f"for {j} in range({columns}):"):
-        code.add(f"{s} = {zero}")
+    with code.nest(over(i, rows)), code.nest(over(j, columns)):
+        code.add(assign(s, zero))
         if turned:
-            code.nested([f"for {k} in range({inner}):"], step(k))
+            code.nested([over(k, inner)], step(k))
         else:
             code.add(*(step(str(k)) for k in range(int(inner))))
-        code.add(f"{target.at(total(times(i, columns), j))} = {s}")
+        code.add(assign(target.at(total(times(i, columns), j)), s))

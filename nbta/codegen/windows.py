@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from nbta.codegen.values import SHORT, Base, Block, Vector, cast_text, product, times, total
+from nbta.loops import assign, do, over
 from nbta.tuning import SLICE_BOUND
 
 
@@ -56,10 +57,10 @@ def move(code, extents, target: Window, source: Window) -> None:
     names = {axis: code.name("i") for axis in axes}
     indices = [names.get(axis, "0") for axis in range(len(extents))]
     to, of = target.moved(*indices), source.moved(*indices)
-    line = f"{to.base.name}[{to.offset or 0}] = {of.base.name}[{of.offset or 0}]"
+    line = assign(f"{to.base.name}[{to.offset or 0}]", f"{of.base.name}[{of.offset or 0}]")
     if run != "1":
-        line = f"copy({to.base.name}, {to.offset or 0}, {of.base.name}, {of.offset or 0}, {run})"
-    code.nested([f"for {names[axis]} in range({extents[axis]}):" for axis in axes], line)
+        line = do("copy", to.base.name, to.offset or 0, of.base.name, of.offset or 0, run)
+    code.nested([over(names[axis], extents[axis]) for axis in axes], line)
 
 
 def _together(extents, axis, *windows):
@@ -81,8 +82,8 @@ def put(code, extents, target: Window, source, steps, *, adds: bool) -> None:
     if adds:
         item = f"{at} {'|' if target.base.dtype.kind == 'b' else '+'} {item}"
     pairs = zip(names, extents, strict=True)
-    headers = [f"for {name} in range({extent}):" for name, extent in pairs if name != "0"]
-    line = f"{at} = {cast_text(item, target.base.dtype)}"
+    headers = [over(name, extent) for name, extent in pairs if name != "0"]
+    line = assign(at, cast_text(item, target.base.dtype))
     if headers or not adds:
         return code.nested(headers, line)
     return code.addition(line)
@@ -92,13 +93,13 @@ def fill(code, block, text) -> None:
     """Put one item everywhere."""
     i = code.name("i")
     item = cast_text(text, block.dtype)
-    header = f"for {i} in range({product(block.extents)}):"
-    code.nested([header], f"{block.at(i)} = {item}")
+    header = over(i, product(block.extents))
+    code.nested([header], assign(block.at(i), item))
 
 
 def clear(code, block) -> None:
     """Put zeros everywhere."""
-    code.add(f"clear({block.base.name}, {block.offset or 0}, {product(block.extents)})")
+    code.add(do("clear", block.base.name, block.offset or 0, product(block.extents)))
 
 
 def is_below(code, one: str, other: str) -> None:
@@ -204,4 +205,4 @@ def bind_reshaped(code, op, value, extents):
     if len(extents) == 1 and value.dtype.name in SHORT:
         return code.bind(result, Vector((value.text,), value.dtype))
     block = code.result(op, extents=tuple(extents))
-    return code.add(f"{block.at('0')} = {value.text}")
+    return code.add(assign(block.at("0"), value.text))

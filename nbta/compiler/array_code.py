@@ -11,6 +11,7 @@ from nbta.graph.graph import live, subgraphs
 from nbta.graph.operation import HANDLE
 from nbta.graph.order import ordered
 from nbta.graph.views import arguments, variables_in
+from nbta.loops import accumulate, assign, call, do, over, when
 from nbta.ops.arithmetic import add
 from nbta.ops.arrays import (
     CONCAT,
@@ -331,7 +332,7 @@ class _Array:
 
     def call(self, code, what, a="0", b="0", stem="o"):
         """The variable with the result of an operation on the record."""
-        return self.at(code, f"slot(w, {self.record}, {what}, {a}, {b})", stem)
+        return self.at(code, call("slot", "w", self.record, what, a, b), stem)
 
     def at(self, code, text, stem="o"):
         """The variable with what some source gives that may move the items."""
@@ -342,7 +343,7 @@ class _Array:
     def give(self, code, extents):
         """Say which extents the element has that is to be written."""
         for axis, extent in enumerate(extents):
-            code.add(f"{self.word(rt.GIVEN + axis)} = {extent}")
+            code.add(assign(self.word(rt.GIVEN + axis), extent))
 
     def extents(self, code, shape, expected=()):
         """Extents of an element in variables, held against what is known or expected of them."""
@@ -371,7 +372,7 @@ def _create(code, op, array):
     shape = op.attrs.get("element_shape") or (None,) * array.rank
     array.give(code, ["-1" if type(e) is not int else str(e) for e in shape])
     for handle in code.arrays.plain.descendants(op):
-        code.add(f"{code.arrays.of(code, handle).word(rt.THERE)} = 0")
+        code.add(assign(code.arrays.of(code, handle).word(rt.THERE), 0))
     size = code.integer(op.inputs[0])
     array.call(code, rt.CREATE, size, str(int(bool(op.attrs.get("dynamic_size")))), "z")
     code.bind(op.outputs[0], _HANDLE)
@@ -482,25 +483,25 @@ def _put(code, array, start, value):
         _store(code, array, start, value)
         return
     offset = code.variable(f"{start} >> 1")
-    with code.branch(f"if {start} & 1:"):
+    with code.branch(when(f"{start} & 1")):
         _store(code, array, offset, value)
     with code.branch("else:"):
         if isinstance(value, Scalar):
             at = f"{array.data.name}[{offset}]"
-            code.add(f"{at} = {cast_text(f'{at} + {value.text}', value.dtype)}")
+            code.add(assign(at, cast_text(f"{at} + {value.text}", value.dtype)))
             return
         i = code.name("i")
         at = f"{array.data.name}[{total(offset, i)}]"
-        line = f"{at} = {cast_text(f'{at} + {value.at(i)}', value.dtype)}"
-        code.nested([f"for {i} in range({product(value.extents)}):"], line)
+        line = assign(at, cast_text(f"{at} + {value.at(i)}", value.dtype))
+        code.nested([over(i, product(value.extents))], line)
 
 
 def _store(code, array, offset, value):
     if isinstance(value, Scalar):
-        code.add(f"{array.data.name}[{offset}] = {value.text}")
+        code.add(assign(f"{array.data.name}[{offset}]", value.text))
     else:
-        source = f"{value.base.name}, {value.offset or 0}, {product(value.extents)}"
-        code.add(f"copy({array.data.name}, {offset}, {source})")
+        source = value.base.name, value.offset or 0, product(value.extents)
+        code.add(do("copy", array.data.name, offset, *source))
 
 
 def _read(code, op, array):
@@ -556,11 +557,11 @@ def _shape_when_empty(code, array, count, shape):
     extents = [str(n) if type(n) is int else code.known_extent(n) for n in shape]
     if None in extents or (count not in ("0", 0) and str(count).isdigit()):
         return
-    with code.branch(f"if {count} == 0 and {array.word(rt.KNOWN)} == 0:"):
+    with code.branch(when(f"{count} == 0 and {array.word(rt.KNOWN)} == 0")):
         for axis, extent in enumerate(extents):
-            code.add(f"{array.word(rt.EXTENTS + axis)} = {extent}")
-        code.add(f"{array.word(rt.COUNT)} = {product(extents)}")
-        code.add(f"{array.word(rt.KNOWN)} = 1")
+            code.add(assign(array.word(rt.EXTENTS + axis), extent))
+        code.add(assign(array.word(rt.COUNT), product(extents)))
+        code.add(assign(array.word(rt.KNOWN), 1))
 
 
 def _gather(code, op, array):
@@ -586,7 +587,7 @@ def _gather(code, op, array):
     indices = code.value(op.inputs[1])
     block = code.result(op, extents=extents)
     j, items = code.name("j"), product(extents[1:])
-    with code.branch(f"for {j} in range({count}):"):
+    with code.branch(over(j, count)):
         start = array.call(code, rt.READ_SLOT, f"int64({indices.at(j)})")
         for axis, extent in enumerate(extents[1:] if array.may_differ else ()):
             code.fail_if(f"{array.word(rt.EXTENTS + axis)} != {extent}")
@@ -602,7 +603,7 @@ def _look_at_first(code, array, indices, count, known):
     Where there is no slot, equal shapes of earlier elements say nothing of the next one.
     """
     code.fail_if(f"{count} == 0" + f" and {array.word(rt.KNOWN)} == {rt.UNLIKE}" * known)
-    with code.branch(f"if {count} > 0:"):
+    with code.branch(when(f"{count} > 0")):
         array.call(code, rt.LOOK_AT, f"int64({indices.at('0')})", stem="z")
 
 
@@ -616,7 +617,7 @@ def _scatter(code, op, array):
     code.fail_if(f"{count} != {value.extents[0]}")
     array.give(code, value.extents[1:])
     if op.attrs.get("unstacks") and array.infers and not array.adds:
-        with code.branch(f"if {count} == 0:"):
+        with code.branch(when(f"{count} == 0")):
             array.call(code, rt.FIT, stem="z")
     whole = _first(op.inputs[1]) == 0
     if whole and not array.adds:
@@ -624,7 +625,7 @@ def _scatter(code, op, array):
         return
     indices = None if whole else code.value(op.inputs[1])
     j, items = code.name("j"), product(value.extents[1:])
-    with code.branch(f"for {j} in range({count}):"):
+    with code.branch(over(j, count)):
         slot = j if whole else indices.at(j)
         start = array.call(code, rt.WRITE_SLOT, f"int64({slot})")
         row = total(value.offset, times(j, items))
@@ -643,22 +644,22 @@ def _split(code, op, array):
     (count,), j = lengths.extents, code.name("j")
     begin, rest = code.variable("0", "b"), product(value.extents[1:])
     _check_lengths(code, op, array, lengths, value.extents[0])
-    with code.branch(f"for {j} in range({count}):"):
+    with code.branch(over(j, count)):
         extents = (code.variable(f"int64({lengths.at(j)})", "l"), *value.extents[1:])
         array.give(code, extents)
         start = array.call(code, rt.WRITE_SLOT, j)
         row = total(value.offset, times(begin, rest))
         _put(code, array, start, Block(value.base, extents, row))
-        code.add(f"{begin} += {extents[0]}")
+        code.add(accumulate(begin, extents[0]))
 
 
 def _check_lengths(code, op, array, lengths, rows):
     """Let lengths be none below zero, as many as there are slots, and add up to all rows."""
     (count,), j, found = lengths.extents, code.name("j"), code.variable("0", "n")
-    with code.branch(f"for {j} in range({count}):"):
+    with code.branch(over(j, count)):
         length = code.variable(f"int64({lengths.at(j)})", "l")
         code.fail_if(f"{length} < 0")
-        code.add(f"{found} += {length}")
+        code.add(accumulate(found, length))
     code.fail_if(f"{found} != {rows}")
     if not op.attrs.get("partly"):
         code.fail_if(f"{count} < {array.word(rt.SIZE)}")
@@ -671,23 +672,23 @@ def _concat(code, op, array):
     rest = _behind_rows(code, op, array, count)
     lengths = code.result(op, extents=(count,), index=1)
     rows = code.variable("0", "n")
-    with code.branch(f"for {j} in range({count}):"):
+    with code.branch(over(j, count)):
         if array.may_differ:
             array.call(code, rt.LOOK_AT, j, stem="z")
         for axis, extent in enumerate(rest, 1):
             code.fail_if(f"{array.word(rt.EXTENTS + axis)} != {extent}")
-        code.add(f"{lengths.at(j)} = {array.word(rt.EXTENTS)}")
-        code.add(f"{rows} += {array.word(rt.EXTENTS)}")
+        code.add(assign(lengths.at(j), array.word(rt.EXTENTS)))
+        code.add(accumulate(rows, array.word(rt.EXTENTS)))
     length = _agreed(code, op.outputs[0].spec.shape[0], rows)
     block = code.result(op, extents=(length, *rest))
     begin = code.variable("0", "b")
-    with code.branch(f"for {j} in range({count}):"):
+    with code.branch(over(j, count)):
         start = array.call(code, rt.READ_SLOT, j)
         items = code.variable(times(lengths.at(j), product(rest)), "n")
         code.add(
             f"copy({block.base.name}, {total(block.offset, begin)}, {array.data.name}, {start}, "
             f"{items})",
-            f"{begin} += {items}",
+            accumulate(begin, items),
         )
 
 
@@ -695,7 +696,7 @@ def _behind_rows(code, op, array, count):
     """Extents of what is joined, behind the first one; of nothing those that somebody told."""
     shape, asked = op.outputs[0].spec.shape, op.attrs.get("element_shape_except0")
     told = code.value(op.inputs[3]) if len(op.inputs) > 3 else None
-    with code.branch(f"if {count} > 0:"):
+    with code.branch(when(f"{count} > 0")):
         code.fail_if(f"{array.word(rt.KNOWN)} == {rt.NOTHING}")
         if array.may_differ:
             array.call(code, rt.LOOK_AT, "0", stem="z")
@@ -705,9 +706,9 @@ def _behind_rows(code, op, array, count):
     for axis in range(1, array.rank):
         extent = code.variable(array.word(rt.EXTENTS + axis))
         if told is not None:
-            code.nested([f"if {count} == 0:"], f"{extent} = int64({told.at(str(axis))})")
+            code.nested([when(f"{count} == 0")], assign(extent, f"int64({told.at(str(axis))})"))
         elif shapes.is_known(asked):
-            code.nested([f"if {count} == 0 and {extent} < 0:"], f"{extent} = {asked[axis - 1]}")
+            code.nested([when(f"{count} == 0 and {extent} < 0")], assign(extent, asked[axis - 1]))
         for known in (shape[axis], None if asked is None else asked[axis - 1]):
             extent = _agreed(code, known, extent)
         found.append(extent)
@@ -751,7 +752,7 @@ def _write_packed(code, op, array):
     if start is None or value.base is not array.data or value.offset != start:
         start = start or _packed_slot(code, op, array)
         _store(code, array, start, value)
-    code.add(f"{array.length} = {index} + 1")
+    code.add(assign(array.length, f"{index} + 1"))
     code.bind(op.outputs[0], _FLOW)
 
 
@@ -770,10 +771,10 @@ def _packed_slot(code, op, array):
 def _reserve(code, array, count):
     """Let a packed array have room for so many elements."""
     items = times(f"({count})", product(array.row)) if array.rank else count
-    with code.nest(f"if {count} > {array.limit}:"):
-        code.add(f"slot(w, {array.record}, {rt.RESERVE}, {items}, 0)")
+    with code.nest(when(f"{count} > {array.limit}")):
+        code.add(do("slot", "w", array.record, rt.RESERVE, items, 0))
         code.add(code.pointer(array.data, array.word(rt.DATA)))
-        code.add(f"{array.limit} = {_room_of(array)}")
+        code.add(assign(array.limit, _room_of(array)))
 
 
 def reserve(code, loop, trips) -> None:
@@ -817,14 +818,14 @@ def _gather_packed(code, op, array):
         code.bind(op.outputs[0], Block(array.data, extents, start))
         return
     indices, block, j = code.value(op.inputs[1]), code.result(op, extents=extents), code.name("j")
-    with code.branch(f"for {j} in range({count}):"):
+    with code.branch(over(j, count)):
         index = code.variable(f"int64({indices.at(j)})", "k")
         code.fail_if(f"{index} < 0 or {index} >= {array.length}")
         if array.rank:
             to, start = total(block.offset, times(j, size)), times(index, size)
-            code.add(f"copy({block.base.name}, {to}, {array.data.name}, {start}, {size})")
+            code.add(do("copy", block.base.name, to, array.data.name, start, size))
         else:
-            code.add(f"{block.at(j)} = {array.data.name}[{index}]")
+            code.add(assign(block.at(j), f"{array.data.name}[{index}]"))
 
 
 def _size_packed(code, op, array):
@@ -838,7 +839,7 @@ def _create_slots(code, op, array):
     _create_packed(code, op, array)
     count, j = code.integer(op.inputs[0]), code.name("j")
     _reserve(code, array, count)
-    code.nested([f"for {j} in range({count}):"], f"{array.data.name}[{j}] = {j}")
+    code.nested([over(j, count)], assign(f"{array.data.name}[{j}]", j))
 
 
 def _slot_index(code, op):
@@ -863,7 +864,7 @@ def _gather_slots(code, op, array):
     count = code.variable(code.integer(op.inputs[1]))  # an extent, as it is now
     code.fail_if(f"{count} < 0")
     block = code.result(op, extents=(count,))
-    code.add(f"copy({block.base.name}, {block.offset or 0}, {array.data.name}, 0, {count})")
+    code.add(do("copy", block.base.name, block.offset or 0, array.data.name, 0, count))
 
 
 _PACKED = {

@@ -21,6 +21,7 @@ from nbta.graph.graph import everything
 from nbta.graph.operation import DATA, FLOW, HANDLE, Tensor
 from nbta.graph.order import before, ordered
 from nbta.graph.views import Branch, Loop, is_body_of_branch, place_of
+from nbta.loops import Break, Comment, Pass, assign, do, leave, over, when
 from nbta.ops.arithmetic import add, multiply, subtract
 from nbta.ops.branch import CASE
 from nbta.ops.dispatch import CONSTANT, PARAMETER
@@ -153,7 +154,7 @@ def progress_bar(code, op):
 
 
 def _add_call(code, call):
-    code.add(f"W[{ANSWER}] = {INTERRUPTED}", f"call(W[{PYTHON}], ({len(code.calls)},))")
+    code.add(assign(f"W[{ANSWER}]", INTERRUPTED), f"call(W[{PYTHON}], ({len(code.calls)},))")
     code.add(f"refuse(W[{ANSWER}] != {OK}, W[{ANSWER}])")
     code.calls.append(call)
 
@@ -175,11 +176,11 @@ def _hand_over(code, tensor):
     if isinstance(value, Scalar):
         word = code.word(2)
         base = code.base(value.dtype, "h")
-        code.add(code.pointer(base, f"w + {8 * word}"), f"{base.name}[0] = {value.text}")
+        code.add(code.pointer(base, f"w + {8 * word}"), assign(f"{base.name}[0]", value.text))
         return word, value.dtype, -1
     word = code.word(1 + len(value.extents))
-    code.add(f"W[{word}] = {value.address}")
-    code.add(*(f"W[{word + 1 + k}] = {extent}" for k, extent in enumerate(value.extents)))
+    code.add(assign(f"W[{word}]", value.address))
+    code.add(*(assign(f"W[{word + 1 + k}]", extent) for k, extent in enumerate(value.extents)))
     return word, value.dtype, len(value.extents)
 
 
@@ -269,7 +270,7 @@ def emit_while(code, op) -> None:
     variables = _variables(code, loop)
     code.tiles += filter(None, [op.facts.tiling])
     code.joint += [op.name] if op.facts.has_adjoint else []
-    code.add(f"# {op.name}")
+    code.add(Comment(op.name))
     trips = _trips(code, loop, variables, captured)
     code.count(body, trips)
     if trips is not None:
@@ -286,7 +287,7 @@ def emit_while(code, op) -> None:
         if trips is None:
             _bind(code, cond, variables, captured)
             code.body(operations(cond), cond.outputs)
-            code.add(f"if not {code.scalar(cond.outputs[0])}: break")
+            code.add(leave(f"not {code.scalar(cond.outputs[0])}", Break()))
             code.end(cond.outputs)
             code.flush()
         _bind(code, body, variables, captured)
@@ -296,9 +297,9 @@ def emit_while(code, op) -> None:
             code.body(operations(body), body.outputs)
         _assign(code, variables, body)
         if trips is None:
-            code.add(f"watch(w, {_watch_word(code)}, {variables[0].value.text})")
+            code.add(do("watch", "w", _watch_word(code), variables[0].value.text))
         if counter is not None:
-            code.add(f"tick({counter})")
+            code.add(do("tick", counter))
     for blocks in code.turned.pop():
         _put_back(code, blocks)
     for variable, tensor in zip(variables, op.outputs, strict=True):
@@ -394,11 +395,12 @@ def _each_trip(code, body, trips, rows, sweeps, asked):
     around = code.lines
     if asked.ends is not None:
         part, count, apart = code.name("p"), code.name("n"), asked.apart
-        code.lines = around.nest(f"for {part} in range(1 if {trips} < {PARTED_ITERATIONS} else 3):")
+        whole = f"{trips} < {PARTED_ITERATIONS}"
+        code.lines = around.nest(over(part, f"1 if {whole} else 3"))
+        between = f"{trips} - {2 * apart} if {part} == 1 else {apart}"
         code.add(
-            f"{count} = {trips} if {trips} < {PARTED_ITERATIONS} else "
-            f"{trips} - {2 * apart} if {part} == 1 else {apart}",
-            f"{asked.ends} = {trips} < {PARTED_ITERATIONS} or {part} != 1",
+            assign(count, f"{trips} if {whole} else {between}"),
+            assign(asked.ends, f"{whole} or {part} != 1"),
         )
         trips = count
         code.count(body, trips)
@@ -408,20 +410,21 @@ def _each_trip(code, body, trips, rows, sweeps, asked):
         code.lines = around
         return
     if sweeps:
-        with code.nest(f"if {trips} > {UNWATCHED_TURNS}:"):
-            code.add(f"watch(w, {_watch_word(code)}, {UNWATCHED_TURNS})")
-        lines = [f"for _ in range({trips}):"]
+        with code.nest(when(f"{trips} > {UNWATCHED_TURNS}")):
+            code.add(do("watch", "w", _watch_word(code), UNWATCHED_TURNS))
+        lines = [over("_", trips)]
     else:
-        start = code.name("i")
-        lines = [
-            f"for {start} in range(0, {trips}, {WATCHED_ITERATIONS}):",
-            f"watch(w, {_watch_word(code)}, {start} + {WATCHED_ITERATIONS - 1})",
-            f"for _ in range({start}, min({start} + {WATCHED_ITERATIONS}, {trips})):",
-        ]
+        start, word, lines = code.name("i"), _watch_word(code), ["while True:"]
+        if trips is not None:
+            lines = [
+                over(start, 0, trips, WATCHED_ITERATIONS),
+                do("watch", "w", word, f"{start} + {WATCHED_ITERATIONS - 1}"),
+                over("_", start, f"min({start} + {WATCHED_ITERATIONS}, {trips})"),
+            ]
     names = (*asked.guards, *([] if asked.ends is None else [asked.ends]))
-    with code.loop(*(["while True:"] if trips is None else lines), versions=names):
+    with code.loop(*lines, versions=names):
         for guard in asked.guards:
-            code.heads[-1].add(f"{guard} = {trips} > {COUNTED_ITERATIONS}")
+            code.heads[-1].add(assign(guard, f"{trips} > {COUNTED_ITERATIONS}"))
         yield
     code.lines = around
 
@@ -438,7 +441,7 @@ def _trips(code, loop, variables, captured):
     low, high = (_on_entry(end, given) for end in (limit.low, limit.high))
     trips = code.variable(f"max(0, int64({high}) - int64({low}) + {limit.more})")
     for record in array_code.filled(code, loop.body):
-        code.add(f"W[{record + HINT}] = {trips} + 1")
+        code.add(assign(f"W[{record + HINT}]", f"{trips} + 1"))
     array_code.reserve(code, loop, trips)
     return trips
 
@@ -576,22 +579,22 @@ def _turn(code, blocks):
     """Let each name stand for the next buffer, and the last for the first, until `_put_back`."""
     names = [block.base.name for block in blocks]
     kept = code.name("z")
-    code.add(f"{kept} = {names[0]}")
-    code.add(*(f"{one} = {other}" for one, other in zip(names, [*names[1:], kept], strict=True)))
+    code.add(assign(kept, names[0]))
+    code.add(*(assign(one, other) for one, other in zip(names, [*names[1:], kept], strict=True)))
     code.turned[-1].append(blocks)
 
 
 def _put_back(code, blocks):
     """Behind a loop, bring items to the buffers that belong to the names, which words tell."""
     bases, i = [block.base for block in blocks], code.name("i")
-    with code.nest(f"if address({bases[0].name}, 0) != W[{bases[0].word}]:"):
+    with code.nest(when(f"address({bases[0].name}, 0) != W[{bases[0].word}]")):
         homes = [replace(base, name=code.name("z")) for base in bases]
         code.add(*(code.pointer(home, f"W[{home.word}]") for home in homes))
         items = [code.name("t") for _ in bases]
-        with code.nest(f"for {i} in range({product(blocks[0].extents)}):"):
-            code.add(*(f"{t} = {b.name}[{i}]" for t, b in zip(items, bases, strict=True)))
-            code.add(*(f"{h.name}[{i}] = {t}" for t, h in zip(items, homes, strict=True)))
-        code.add(*(f"{b.name} = {h.name}" for b, h in zip(bases, homes, strict=True)))
+        with code.nest(over(i, product(blocks[0].extents))):
+            code.add(*(assign(t, f"{b.name}[{i}]") for t, b in zip(items, bases, strict=True)))
+            code.add(*(assign(f"{h.name}[{i}]", t) for t, h in zip(items, homes, strict=True)))
+        code.add(*(assign(b.name, h.name) for b, h in zip(bases, homes, strict=True)))
 
 
 def _swapped(code, pairs):
@@ -602,11 +605,11 @@ def _swapped(code, pairs):
         for other, back in blocks[place + 1 :]:
             if one.has(back) and other.has(value):
                 i, item = code.name("i"), code.name("t")
-                with code.nest(f"for {i} in range({product(one.value.extents)}):"):
+                with code.nest(over(i, product(one.value.extents))):
                     code.add(
-                        f"{item} = {one.value.at(i)}", f"{one.value.at(i)} = {other.value.at(i)}"
+                        assign(item, one.value.at(i)), assign(one.value.at(i), other.value.at(i))
                     )
-                    code.add(f"{other.value.at(i)} = {item}")
+                    code.add(assign(other.value.at(i), item))
                 return _swapped(code, _rest(pairs, [one, other]))
     return pairs
 
@@ -741,18 +744,18 @@ class _Variable(_Place):
         """The value for the next trip."""
         code = self._code
         if isinstance(value, Scalar):
-            code.add(f"{self.value.text} = {cast_text(value.text, value.dtype)}")
+            code.add(assign(self.value.text, cast_text(value.text, value.dtype)))
             return
         if self._array is not None:
             place = code.arrays.stored[self._array, self._following]
-            code.add(f"{self.value.offset} = {place}")
+            code.add(assign(self.value.offset, place))
             return
         if not self._fixed:
             code.room(self.value.base, value.extents)
         code.copy_to(self.value, value)
         if not self._fixed:
             pairs = zip(self.value.extents, value.extents, strict=True)
-            code.add(*(f"{mine} = {theirs}" for mine, theirs in pairs if mine != theirs))
+            code.add(*(assign(mine, theirs) for mine, theirs in pairs if mine != theirs))
 
 
 def emit_case(code, op) -> None:
@@ -771,7 +774,7 @@ def emit_case(code, op) -> None:
     text = code.scalar(index)
     for number, branch in enumerate(branches):
         with code.branch(_header(text, index.dtype, number, len(branches))):
-            code.add(f"# {op.name}: branch {number}")
+            code.add(Comment(f"{op.name}: branch {number}"))
             begun = code.lines.size
             for parameter, value in zip(branch.inputs, captured, strict=True):
                 code.bind(parameter, value)
@@ -781,7 +784,7 @@ def emit_case(code, op) -> None:
                 code.body(operations(branch), branch.outputs)
             _assign(code, results, branch)
             if code.lines.size == begun:
-                code.add("pass")
+                code.add(Pass())
     for place, (result, tensor) in enumerate(zip(results, op.outputs, strict=True)):
         value = result.value
         if place in sums:
@@ -889,7 +892,7 @@ class _Result(_Place):
         """A branch's result."""
         code = self._code
         if isinstance(value, Scalar):
-            code.add(f"{self.value.text} = {cast_text(value.text, value.dtype)}")
+            code.add(assign(self.value.text, cast_text(value.text, value.dtype)))
             return
         if self.may_change:
             code.copy_to(self.value, value)
@@ -897,7 +900,7 @@ class _Result(_Place):
         code.room(self.value.base, value.extents)
         code.copy_to(self.value, value)
         pairs = zip(self.value.extents, value.extents, strict=True)
-        code.add(*(f"{mine} = {theirs}" for mine, theirs in pairs if not mine.isdigit()))
+        code.add(*(assign(mine, theirs) for mine, theirs in pairs if not mine.isdigit()))
 
 
 class Emitter(Code):
@@ -935,7 +938,7 @@ class Emitter(Code):
         self._guards: dict = {}  # by body, and whether in branches: if indices may be outside
         self._settled: dict = {}  # what is known between ends of a loop, and whether it is at one
         self._between: dict = {}  # by body of a loop whose ends are apart: that, and what is known
-        self._checked: set = set()  # the lines by which it is found
+        self._checked: set = set()  # by which conditions it is found
         self.sums = Sums.none()  # additions that may change places with others
         self.turned: list = []  # by loop around, blocks of variables that change places
         self.asked: set = set()  # matrices whose rows a loop over tiles asks for, with the tiles
@@ -1012,15 +1015,15 @@ class Emitter(Code):
         name = self._guards.get(place)
         if name is None:
             name = self._guards[place] = self.name("u")
-            head.add(f"{name} = {trips} > {COUNTED_ITERATIONS}")
+            head.add(assign(name, f"{trips} > {COUNTED_ITERATIONS}"))
         ends = [first, f"{first} + {form[1]} * ({trips} - 1)"] if form[1] else [first]
         doubts = [f"{end} < 0 or {end} >= {extent}" for end in ends]
         if form != self.counts.affine(index, body):  # it is so between the ends alone
             doubts.append(at_end)
-        for line in [f"{name} = {name} or {doubt}" for doubt in doubts]:
-            if line not in self._checked:
-                self._checked.add(line)
-                head.add(line)
+        for doubt in doubts:
+            if (name, doubt) not in self._checked:
+                self._checked.add((name, doubt))
+                head.add(assign(name, f"{name} or {doubt}"))
         return name
 
     @contextmanager
@@ -1214,11 +1217,11 @@ class Emitter(Code):
             return self.add(store)
         if self.values[op.outputs[0]].base is not rows.block(op).base or not self._is_seen(op):
             raise NotCompiledError(f"{op.name} adds where rows do not go")
-        with self.nest(f"if {rows.guard}:"):
+        with self.nest(when(rows.guard)):
             self.add(store)
         kept = rows.keep(op)
         if kept:
-            with self.nest(f"if not {rows.guard}:"):
+            with self.nest(when(f"not {rows.guard}")):
                 self.add(*kept)
         return None
 
@@ -1255,10 +1258,8 @@ class Emitter(Code):
     def copy_to(self, target: Block, value: Block) -> None:
         """Copy items."""
         self.flush_readers(target.base)
-        self.add(
-            f"copy({target.base.name}, {target.offset or 0}, {value.base.name}, "
-            f"{value.offset or 0}, {product(value.extents)})"
-        )
+        places = target.base.name, target.offset or 0, value.base.name, value.offset or 0
+        self.add(do("copy", *places, product(value.extents)))
 
     def call_python(self, op) -> None:
         """See `Code.call_python`."""

@@ -12,7 +12,7 @@ from nbta.compiler.induction import Counts
 from nbta.compiler.manager import analysis
 from nbta.graph.operation import is_inexact
 from nbta.graph.order import ordered
-from nbta.loops import Function
+from nbta.loops import Comment, Function, Return, assign, do, expression, leave, refuse
 from nbta.loops.building import settled
 from nbta.runtime.intrinsics import NOT_A_NUMBER, OK, RESIZED
 from nbta.runtime.memory import HEAD
@@ -142,8 +142,11 @@ def generate(program, emitter=Emitter) -> Generated:
             found.outputs.append(_output(code, tensor, place))
         if program.is_plain:
             _look_for_nan(code, program.outputs, places)
-    code.add(*(f"if not agrees(w, {place.given}, {head}, {place.shape}): return {RESIZED}"
-               for place in places if place.base), f"return {OK}")  # fmt: skip
+    for place in places:
+        if place.base:
+            agrees = f"agrees(w, {place.given}, {head}, {place.shape})"
+            code.add(leave(f"not {agrees}", Return(expression(RESIZED))))
+    code.add(Return(expression(OK)))
     found.function = Function(tuple(settled(code.top)), dict(code.numbers.values()))
     found.source = str(found.function)
     found.initial = code.initial
@@ -173,10 +176,10 @@ def generate(program, emitter=Emitter) -> Generated:
 def _input(code, word, tensor, head):
     spec = tensor.spec
     base = code.base(spec.dtype, "x")
-    code.add(f"# {tensor.op.name}: {spec}")
+    code.add(Comment(f"{tensor.op.name}: {spec}"))
     kind = numba_name(spec.dtype)
     given = f"w, {word}, {head}"
-    code.add(f"{base.name} = array_in({kind}, {given}, {spec.rank}, {base.number})")
+    code.add(assign(base.name, f"array_in({kind}, {given}, {spec.rank}, {base.number})"))
     if not spec.shape and code.is_number(spec.dtype):
         code.bind(tensor, code.local(f"{base.name}[0]", spec.dtype))
         return
@@ -214,7 +217,7 @@ class _Place:
             return
         self.base = code.base(spec.dtype, "y", code.word(2))
         size = spec.dtype.itemsize
-        code.add(f"adopt(w, {self.base.word}, {given}, {head}, {spec.rank}, {size})")
+        code.add(do("adopt", "w", self.base.word, given, head, spec.rank, size))
         self._is_taken = False
         code.destinations.setdefault(tensor, self._take)
 
@@ -231,13 +234,13 @@ class _Place:
         if self.base is None:
             item = code.base(value.dtype, "h")
             code.add(code.pointer(item, f"load_int(W[{self.given}] + {self.head})"))
-            code.add(f"{item.name}[0] = {value.text}")
+            code.add(assign(f"{item.name}[0]", value.text))
             return None
         if value.base is not self.base:
             code.room(self.base, value.extents)
             code.copy_to(Block(self.base, value.extents), value)
         words = [code.word() for _ in value.extents]
-        code.add(*(f"W[{w}] = {e}" for w, e in zip(words, value.extents, strict=True)))
+        code.add(*(assign(f"W[{w}]", e) for w, e in zip(words, value.extents, strict=True)))
         self.shape = f"({''.join(e + ', ' for e in value.extents)})"
         return words
 
@@ -250,7 +253,7 @@ def _look_for_nan(code, results, places):
                 found = f"{(text := code.scalar(tensor))} != {text}"
             else:
                 found = f"has_nan({place.base.name}, 0, {product(code.extents(tensor))})"
-            code.add(f"refuse({found}, {NOT_A_NUMBER})")
+            code.add(refuse(found, NOT_A_NUMBER))
 
 
 def _output(code, tensor, place):

@@ -22,6 +22,7 @@ from nbta.compiler.sums import FLOATS, Sums, has_plain_branches, is_independent
 from nbta.compiler.touched import differ, is_of_its_trip, touched, users_in
 from nbta.graph.operation import FLOW, Operation, Tensor
 from nbta.graph.views import Loop, Variable, is_body_of_branch
+from nbta.loops import assign, do, over, when
 from nbta.ops.indexing import ADD_ITEM, SYMBOLIC
 from nbta.tuning import COUNTED_ITERATIONS, STENCIL_ITERATIONS, STENCIL_STRETCH, STENCIL_WIDTH
 
@@ -271,19 +272,19 @@ class Rows:
             return []
         self._kept.add((value, row))
         place = self._chosen.get(row) or self._place(row)
-        return [f"{place} = {cast_text(self._code.scalar(value), value.dtype)}"]
+        return [assign(place, cast_text(self._code.scalar(value), value.dtype))]
 
     @contextmanager
     def _choosing(self):
         """Lines around an iteration's: rows get what branches add, and -0.0 where none is taken."""
         code, chosen = self._code, self._chosen
         if chosen:
-            with code.nest(f"if not {self.guard}:"):
-                code.add(*(f"{name} = {self._zero(row)}" for row, name in chosen.items()))
+            with code.nest(when(f"not {self.guard}")):
+                code.add(*(assign(name, self._zero(row)) for row, name in chosen.items()))
         yield
         if chosen:
-            with code.nest(f"if not {self.guard}:"):
-                code.add(*(f"{self._place(row)} = {name}" for row, name in chosen.items()))
+            with code.nest(when(f"not {self.guard}")):
+                code.add(*(assign(self._place(row), name) for row, name in chosen.items()))
 
     def _zero(self, row):
         """A number that changes no sum."""
@@ -294,18 +295,18 @@ class Rows:
         """The lines of a trip, in stretches; ``ends`` tells whether it is at an end of the loop."""
         code, start, count = self._code, self._start, self._count
         lines = [
-            f"for {start} in range(0, {trips}, {STENCIL_STRETCH}):",
-            f"watch(w, {watch_word}, {start} + {STENCIL_STRETCH - 1})",
-            f"{count} = min({STENCIL_STRETCH}, {trips} - {start})",
+            over(start, 0, trips, STENCIL_STRETCH),
+            do("watch", "w", watch_word, f"{start} + {STENCIL_STRETCH - 1}"),
+            assign(count, f"min({STENCIL_STRETCH}, {trips} - {start})"),
         ]
         versions = (self.guard,) if ends is None else (self.guard, ends)
         few = f"{trips} < {STENCIL_ITERATIONS} or {trips} > {COUNTED_ITERATIONS}"
         with code.loop(*lines, versions=versions):
-            code.heads[-1].add(f"{self.guard} = {few if ends is None else f'{few} or {ends}'}")
-            header = f"for {self._trip} in range({start}, {start} + {count}):"
+            code.heads[-1].add(assign(self.guard, few if ends is None else f"{few} or {ends}"))
+            header = over(self._trip, start, f"{start} + {count}")
             with code.nest(header), self._choosing():
                 yield
-            with code.nest(f"if not {self.guard}:"):
+            with code.nest(when(f"not {self.guard}")):
                 self._add()
 
     def _add(self):
@@ -313,7 +314,7 @@ class Rows:
         code = self._code
         for row in self._steps:
             for k in range(self._room):
-                code.add(f"{row.at(str(k))} = {self._zero(row)}")
+                code.add(assign(row.at(str(k)), self._zero(row)))
                 code.add(f"{row.at(f'{self._count} + {self._room + k}')} = {self._zero(row)}")
         for stencil, firsts, block in zip(self._stencils, self._first, self._blocks, strict=True):
             for line, first in zip(stencil.lines, firsts, strict=True):
@@ -326,14 +327,14 @@ class Rows:
         moved = ends if step > 0 else f"-({self._start} + {self._count} - 1)"
         begin = code.variable(total(item, moved, f"({low})"), "o")
         in_turn = sorted(line, key=lambda a: (-step * a.place, a.number))
-        with code.nest(f"for {k} in range({self._count} + {_spread(line)}):"):
+        with code.nest(over(k, f"{self._count} + {_spread(line)}")):
             place = f"{begin} + {k}"
             text = f"{block.base.name}[{place}]"
             for op, there, _ in in_turn:
                 if op not in self._beside:
                     other = self._rows[op].at(f"{k} + {self._room + low - there}")
                     text = cast_text(f"{text} + {other}", block.dtype)
-            code.add(f"{block.base.name}[{place}] = {text}")
+            code.add(assign(f"{block.base.name}[{place}]", text))
 
     def _item(self, block, first):
         """Source of the place of an item in its buffer, in the first trip."""
@@ -343,7 +344,7 @@ class Rows:
         ]
         text = total(block.offset, *terms, f"({first[-1]})")
         name = self._code.name("o")
-        self._code.heads[-1].add(f"{name} = {text}")
+        self._code.heads[-1].add(assign(name, text))
         return name
 
 

@@ -11,7 +11,7 @@ are small, typed nodes, each said once here:
 `Load`                    an item of a buffer
 `Call`, `Attribute`       what a function gives; a part of a value, or a module's name
 `Tuple`                   several values, as an argument
-`Assign`                  gives a variable a value
+`Assign`, `Unpack`        give a variable a value; several ones what a user's function gives
 `Store`, `Accumulate`     change an item of a buffer; combine what is there with a value
 `For`, `While`, `If`      counted loops, loops with a test, branches
 `Guard`                   leaves the function with a status where a condition holds
@@ -41,14 +41,21 @@ Each module is one thing that is done with nodes:
 
 from nbta.loops.building import (
     Block,
+    accumulate,
+    assign,
     both,
     call,
+    do,
     either,
     expression,
+    leave,
     nest_of,
     not_,
+    over,
     product_of,
+    refuse,
     sum_of,
+    when,
     where,
 )
 from nbta.loops.nodes import (
@@ -78,6 +85,7 @@ from nbta.loops.nodes import (
     Store,
     Tuple,
     Unary,
+    Unpack,
     Versions,
     While,
 )
@@ -111,17 +119,25 @@ __all__ = [
     "Store",
     "Tuple",
     "Unary",
+    "Unpack",
     "Versions",
     "While",
+    "accumulate",
+    "assign",
     "both",
     "call",
+    "do",
     "either",
     "expression",
+    "leave",
     "nest_of",
     "not_",
+    "over",
     "printed",
     "printed_function",
     "product_of",
+    "refuse",
     "sum_of",
+    "when",
     "where",
 ]

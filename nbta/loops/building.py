@@ -9,21 +9,29 @@ from nbta.loops import text as texts
 from nbta.loops.nodes import (
     ONE,
     ZERO,
+    Accumulate,
+    Assign,
     Call,
     Comment,
     Constant,
+    Evaluate,
     Expression,
     For,
+    Guard,
     If,
+    Load,
     Logical,
     Mark,
     Name,
     Select,
     Statement,
+    Store,
     Unary,
     Versions,
     While,
     as_node,
+    counted,
+    mapped_statement,
 )
 from nbta.loops.versions import versions_of
 
@@ -56,6 +64,46 @@ def either(*operands: Any) -> Logical:
 def not_(operand: Any) -> Unary:
     """Whether a truth value does not hold."""
     return Unary("not", expression(operand))
+
+
+def assign(target: Any, value: Any) -> Assign | Store:
+    """Give a variable, or an item of a buffer, a value."""
+    target, value = expression(target), expression(value)
+    if isinstance(target, Name):
+        return Assign(target.id, value)
+    if isinstance(target, Load):
+        return Store(target, value)
+    raise TypeError(f"{target} is no variable and no item")
+
+
+def accumulate(target: Any, value: Any, sign: str = "+") -> Accumulate:
+    """Combine a variable, or an item of a buffer, with a value."""
+    return Accumulate(expression(target), sign, expression(value))
+
+
+def do(name: str, *arguments: Any) -> Evaluate:
+    """Call a function for what it does."""
+    return Evaluate(call(name, *arguments))
+
+
+def refuse(condition: Any, status: int) -> Guard:
+    """Leave the function with a status where a condition holds."""
+    return Guard(expression(condition), expression(status))
+
+
+def leave(condition: Any, statement: Statement) -> If:
+    """Leave a loop, or the function, where a condition holds."""
+    return If(expression(condition), Block([statement]), Block())
+
+
+def over(name: str, *ends: Any) -> For:
+    """The header of a loop over what ``range`` gives for one to three arguments."""
+    return counted(name, tuple(map(expression, ends)), Block())
+
+
+def when(test: Any) -> If:
+    """The header of a branch."""
+    return If(expression(test), Block(), Block())
 
 
 def sum_of(*terms: Any) -> Expression:
@@ -119,7 +167,10 @@ class Block:
         return block
 
     def nest(self, header: str | Statement) -> Block:
-        """The block of a header such as ``for i in range(n):``, or of a statement that has one."""
+        """The new block of a header: of a statement with empty blocks, or such as ``while x:``.
+
+        A header may be used several times.
+        """
         if isinstance(header, str):
             if header == "else:":
                 return self._alternative()
@@ -130,8 +181,9 @@ class Block:
                 block._items.extend(marks)
                 return block
             header = texts.header(header, Block)
-        self._items.append(header)
-        return header.blocks[0]
+        statement = mapped_statement(header, _itself, lambda _: Block())
+        self._items.append(statement)
+        return statement.blocks[0]
 
     def _alternative(self) -> Block:
         """The block of the last branch that is for when its test does not hold."""
@@ -171,6 +223,10 @@ class Block:
         return sum(1 for _ in self)
 
 
+def _itself(node: Expression) -> Expression:
+    return node
+
+
 def settled(block: Iterable[Statement]) -> Block:
     """A block without places and versions, all the way down."""
     return Block(map(_settled, block))
@@ -190,7 +246,7 @@ def _settled(statement: Statement) -> Statement:
 def nest_of(block: Block, loops: Iterable[tuple[str, Any]]) -> Block:
     """The innermost block of loops over some names, each from 0 to before a length."""
     for name, length in loops:
-        block = block.nest(For(name, ZERO, expression(length), ONE, Block()))
+        block = block.nest(over(name, length))
     return block
 
 

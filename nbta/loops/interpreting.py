@@ -37,6 +37,7 @@ from nbta.loops.nodes import (
     Store,
     Tuple,
     Unary,
+    Unpack,
     While,
 )
 
@@ -92,6 +93,9 @@ class Interpreter:
 
     def _assign(self, node: Assign) -> None:
         self._values[node.name] = self.value(node.value)
+
+    def _unpack(self, node: Unpack) -> None:
+        self._values.update(zip(node.names, self.value(node.value), strict=True))
 
     def _store(self, node: Store) -> None:
         value, target = self.value(node.value), node.target
@@ -172,8 +176,9 @@ def _nothing(*_: Any) -> None:
 
 
 _STATEMENTS: dict[type, Callable] = {
-    Assign: Interpreter._assign, Store: Interpreter._store, Accumulate: Interpreter._accumulate,
-    Guard: Interpreter._guard, Evaluate: lambda run, node: run.value(node.value),
+    Assign: Interpreter._assign, Unpack: Interpreter._unpack, Store: Interpreter._store,
+    Accumulate: Interpreter._accumulate, Guard: Interpreter._guard,
+    Evaluate: lambda run, node: run.value(node.value),
     If: Interpreter._if, For: Interpreter._for, While: Interpreter._while,
     Break: Interpreter._break, Return: Interpreter._return, Pass: _nothing, Comment: _nothing,
     Mark: _nothing,

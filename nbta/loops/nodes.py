@@ -335,6 +335,19 @@ class Assign(Statement):
 
 
 @_node
+class Unpack(Statement):
+    """Give variables what a user's function gives, which is several values."""
+
+    names: tuple[str, ...]
+    value: Expression
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:  # type: ignore[override]
+        """See `Statement.expressions`."""
+        return *map(Name, self.names), self.value
+
+
+@_node
 class Store(Statement):
     """Put a value into an item of a buffer."""
 
@@ -560,6 +573,8 @@ def stored_by(statement: Statement) -> Iterator[str]:
             yield name
         case Accumulate(Name(name)):
             yield name
+        case Unpack(names):
+            yield from names
 
 
 def mapped(node: Expression, change: Callable[[Expression], Expression]) -> Expression:
@@ -574,9 +589,13 @@ def mapped_statement(statement: Statement, change: Any, block: Any) -> Statement
     ``change`` gives its expressions in their order, of which that of a variable which is given a
     value is a `Name`; ``block`` gives its blocks.
     """
+    if statement.blocks:
+        return _mapped_compound(statement, change, block)
     match statement:
         case Assign(name, value):
             return Assign(change(Name(name)).id, change(value))
+        case Unpack(names, value):
+            return Unpack(tuple(change(Name(name)).id for name in names), change(value))
         case Store(target, value):
             return Store(change(target), change(value))
         case Accumulate(target, sign, value):
@@ -587,6 +606,11 @@ def mapped_statement(statement: Statement, change: Any, block: Any) -> Statement
             return Guard(change(condition), change(status))
         case Return(value):
             return Return(change(value))
+    return statement
+
+
+def _mapped_compound(statement: Statement, change: Any, block: Any) -> Statement:
+    match statement:
         case For(variable, body=body):
             variable = change(Name(variable)).id
             return counted(variable, tuple(map(change, statement.ends)), block(body))

@@ -35,6 +35,7 @@ from nbta.loops.nodes import (
     Store,
     Tuple,
     Unary,
+    Unpack,
     While,
 )
 
@@ -190,6 +191,9 @@ _RULES: dict[type, Callable] = {
 }  # fmt: skip
 _LINES: dict[type, Callable] = {
     Assign: lambda p, s: f"{p.expression(Name(s.name))} = {p.expression(s.value)}",
+    Unpack: lambda p, s: (
+        f"{', '.join(p.expression(Name(name)) for name in s.names)} = {p.expression(s.value)}"
+    ),
     Store: lambda p, s: f"{p.expression(s.target)} = {p.expression(s.value)}",
     Accumulate: lambda p, s: f"{p.expression(s.target)} {s.sign}= {p.expression(s.value)}",
     Evaluate: lambda p, s: p.expression(s.value),

@@ -39,6 +39,7 @@ from nbta.loops.nodes import (
     Store,
     Tuple,
     Unary,
+    Unpack,
     While,
     counted,
 )
@@ -65,7 +66,12 @@ def expression(text: str) -> Expression:
     """An expression."""
     if text.isidentifier() and text not in ("True", "False"):
         return Name(text)
-    return Constant(int(text)) if text.isdigit() else _node(ast.parse(text, mode="eval").body)
+    if text.isdigit():
+        return Constant(int(text))
+    node = _node(ast.parse(text, mode="eval").body)
+    if isinstance(node, Tuple) and not text.startswith("("):
+        raise TextError(f"several expressions, not one: {text}")
+    return node
 
 
 @lru_cache(1 << 12)
@@ -117,6 +123,8 @@ def _assign(found, _):
     match found.targets:
         case [ast.Name(name)]:
             return Assign(name, _node(found.value))
+        case [ast.Tuple(names)] if all(isinstance(each, ast.Name) for each in names):
+            return Unpack(tuple(each.id for each in names), _node(found.value))
         case [ast.Subscript() as target]:
             return Store(_node(target), _node(found.value))
     return None

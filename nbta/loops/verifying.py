@@ -12,7 +12,6 @@ from collections.abc import Container, Iterable
 
 from nbta.errors import NbtaError
 from nbta.loops.nodes import (
-    Accumulate,
     Assign,
     Break,
     Call,
@@ -30,6 +29,7 @@ from nbta.loops.nodes import (
     Statement,
     Store,
     Tuple,
+    Unpack,
     Versions,
     While,
     expressions_in,
@@ -136,8 +136,8 @@ class _Verifier:
                 if not ends:
                     return True
                 given |= set.intersection(*ends)
-            case Assign(name) | Accumulate(Name(name)):
-                given.add(name)
+            case _:
+                given.update(stored_by(statement))
         return isinstance(statement, Break | Return)
 
     def _check(self, statement, given, counters, is_in_loop):
@@ -146,8 +146,8 @@ class _Verifier:
         if isinstance(statement, Break) and not is_in_loop:
             self._fail(statement, "leaves no loop")
         read = statement.expressions
-        if isinstance(statement, Assign | For):
-            read = read[1:]
+        if isinstance(statement, Assign | Unpack | For):
+            read = read[len(list(stored_by(statement))) :]
         for node in (each for root in read for each in expressions_in(root)):
             self._expression(statement, node, given)
         self._check_kind(statement)
@@ -157,8 +157,8 @@ class _Verifier:
             case Assign(name, Call(Name("pointer" | "room" | "array_in"), (*_, number))):
                 if self._classes.setdefault(name, number) != number:
                     self._fail(statement, f"lets {name} point into another alias class")
-            case Guard(_, status) if not isinstance(status, Constant):
-                self._fail(statement, "has a status that is no number")
+            case Guard(_, Constant(bool() | float()) | Tuple()):
+                self._fail(statement, "has a status that is no integer")
             case Store(Load(buffer)) if not isinstance(buffer, Name):
                 self._fail(statement, "stores into no variable")
             case For(step=Constant(0)):

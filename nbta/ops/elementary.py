@@ -11,6 +11,7 @@ import numpy as np
 from nbta.codegen.fusion import Elementary, Elementwise, by_kind
 from nbta.codegen.values import Scalar, cast_text, product
 from nbta.graph.operation import NotDifferentiable, Spec
+from nbta.loops import assign, over
 from nbta.ops.arithmetic import counted, divide, equal, greater, numbers, square, where
 from nbta.ops.descriptions import POWERS, SIGNED
 from nbta.ops.dispatch import CONSTANT, apply, exported
@@ -191,8 +192,8 @@ def _refuse_negative(code, value):
     if isinstance(value, Scalar):
         return code.fail_if(f"{value.text} < 0")
     found, index = code.name("q"), code.name("i")
-    code.add(f"{found} = False")
-    with code.nest(f"for {index} in range({product(value.extents)}):"):
+    code.add(assign(found, "False"))
+    with code.nest(over(index, product(value.extents))):
         code.add(f"{found} |= {value.at(index)} < 0")
     return code.fail_if(found)
 

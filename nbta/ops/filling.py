@@ -17,6 +17,7 @@ from nbta.dtypes import as_dtype, without_loss
 from nbta.errors import FailedPreconditionError, invalid
 from nbta.graph.graph import current
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor
+from nbta.loops import assign, over
 from nbta.ops.dispatch import CONSTANT, apply, as_array, as_tensor, building, define, exported
 from nbta.ops.elementwise import common_dtype, promoted
 from nbta.ops.extents import as_shape, pattern_of
@@ -366,7 +367,7 @@ def _fill(code, op, count, item):
     """The result, with ``item`` of a place's number."""
     block = code.result(op, extents=(count,))
     i = code.name("i")
-    code.nested([f"for {i} in range({count}):"], f"{block.at(i)} = {item(i)}")
+    code.nested([over(i, count)], assign(block.at(i), item(i)))
 
 
 def _integers(code, op):

@@ -15,6 +15,7 @@ from nbta.codegen.windows import clear, held, integer, move, offset_of, position
 from nbta.dtypes import as_dtype
 from nbta.errors import invalid, out_of_range
 from nbta.graph.operation import Addend, NotDifferentiable, Spec, Tensor
+from nbta.loops import assign, do, over, when
 from nbta.ops.arithmetic import equal, maximum, minimum, mod, where
 from nbta.ops.axis_arguments import within
 from nbta.ops.dispatch import apply, as_array, define, define_change, exported
@@ -135,8 +136,8 @@ def _emit_take(code, op) -> None:
 
 def _copy_row(target, to, source, of, length):
     if length == "1":
-        return f"{target.name}[{to}] = {source.name}[{of}]"
-    return f"copy({target.name}, {to}, {source.name}, {of}, {length})"
+        return assign(f"{target.name}[{to}]", f"{source.name}[{of}]")
+    return do("copy", target.name, to, source.name, of, length)
 
 
 def _take_one(code, op, x, axis):
@@ -195,17 +196,17 @@ class _Nested:
     def __enter__(self):
         code, rows = self._code, self._rows
         outer, row, place = "0", code.name("j"), code.name("k")
-        header = f"for {row} in range({rows.count}):"
+        header = over(row, rows.count)
         if rows.before != "1":  # there may be none, and indices are to be right all the same
             with code.nest(header):
                 self._check(rows.item(row))
             outer = code.name("i")
-            code.lines = code.lines.nest(f"for {outer} in range({rows.before}):")
+            code.lines = code.lines.nest(over(outer, rows.before))
         code.lines = code.lines.nest(header)
-        code.add(f"{place} = {rows.item(row)}")
+        code.add(assign(place, rows.item(row)))
         if rows.before == "1":
             self._check(place)
-        code.add(f"{place} = {place} + {rows.extent} if {place} < 0 else {place}")
+        code.add(assign(place, f"{place} + {rows.extent} if {place} < 0 else {place}"))
         return outer, place, row
 
     def _check(self, index):
@@ -402,9 +403,9 @@ def _emit_scatter(code, op) -> None:
         item = added.text if isinstance(added, Scalar) else added.at(source)
         at = f"{block.base.name}[{target}]"
         sign = "|" if block.dtype.kind == "b" else "+"
-        headers = [f"for {i} in range({e}):" for i, e in zip(names, groups[2], strict=True)]
+        headers = [over(i, e) for i, e in zip(names, groups[2], strict=True)]
         item = f"{at} {sign} {item}" if adds else item
-        code.nested(headers, f"{at} = {cast_text(item, block.dtype)}")
+        code.nested(headers, assign(at, cast_text(item, block.dtype)))
 
 
 def _numbers(code, groups, counters):
@@ -492,10 +493,10 @@ def _emit_one_hot(code, op) -> None:
     j, k = code.name("j"), code.name("k")
     scalar = isinstance(indices, Scalar)
     text = _as_int(indices.dtype, indices.text if scalar else indices.at(j))
-    with code.nest(f"for {j} in range({product(indices.extents)}):"):
-        code.add(f"{k} = {text}")
-        with code.nest(f"if {k} >= 0 and {k} < {length}:"):
-            code.add(f"{block.at(total(times(j, length), k))} = {cast_text('1', block.dtype)}")
+    with code.nest(over(j, product(indices.extents))):
+        code.add(assign(k, text))
+        with code.nest(when(f"{k} >= 0 and {k} < {length}")):
+            code.add(assign(block.at(total(times(j, length), k)), cast_text("1", block.dtype)))
 
 
 ONE_HOT = define(

@@ -30,6 +30,7 @@ from nbta.codegen.windows import (
 from nbta.dtypes import check_plain
 from nbta.errors import NbtaError, invalid, out_of_range
 from nbta.graph.operation import Addend, Spec, Tensor
+from nbta.loops import assign
 from nbta.ops.dispatch import (
     apply,
     as_array,
@@ -897,7 +898,7 @@ def _of_scalar(code, op, value):
     if not op.outputs[0].spec.rank:
         return code.bind(op.outputs[0], value)
     block = code.result(op, extents=("1",) * op.outputs[0].spec.rank)
-    return code.add(f"{block.at('0')} = {value.text}")
+    return code.add(assign(block.at("0"), value.text))
 
 
 GETITEM = define(
@@ -1114,7 +1115,7 @@ def _put(code, op, extents, parts):
         windows.clear(code, block)
     target, counts = picked(code, block, parts)
     if isinstance(value, Scalar):
-        return code.add(f"{target.at()} = {value.text}")
+        return code.add(assign(target.at(), value.text))
     return move(code, counts, target, window(code, value, counts))
 
 

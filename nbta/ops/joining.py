@@ -23,6 +23,7 @@ from nbta.codegen.windows import (
 from nbta.dtypes import as_plain
 from nbta.errors import invalid
 from nbta.graph.operation import Spec, Tensor
+from nbta.loops import assign
 from nbta.ops.axis_arguments import within
 from nbta.ops.dispatch import apply, as_array, data_spec, define, exported
 from nbta.ops.elementwise import promoted
@@ -585,7 +586,7 @@ def _stack_scalars(code, op, values):
     if result.dtype.name in SHORT:
         return code.bind(result, Vector(tuple(value.text for value in values), result.dtype))
     block = code.result(op, extents=(str(len(values)),))
-    return code.add(*(f"{block.at(str(k))} = {value.text}" for k, value in enumerate(values)))
+    return code.add(*(assign(block.at(str(k)), value.text) for k, value in enumerate(values)))
 
 
 STACK = define(

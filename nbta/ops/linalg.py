@@ -15,6 +15,7 @@ from nbta.codegen.values import product, times, total
 from nbta.codegen.windows import held
 from nbta.errors import invalid
 from nbta.graph.operation import Spec
+from nbta.loops import assign, do, over
 from nbta.ops.arithmetic import ADD_N, add_n, multiply, negative
 from nbta.ops.axis_arguments import integers, operand
 from nbta.ops.dispatch import apply, define, exported, stands_for
@@ -110,13 +111,13 @@ def _emit_tril(code, op) -> None:
     *outer, rows, columns = value.extents
     o, i, n, at = (code.name(stem) for stem in "oink")
     around = code.lines
-    for header in (f"for {o} in range({product(outer)}):", f"for {i} in range({rows}):"):
+    for header in (over(o, product(outer)), over(i, rows)):
         code.lines = code.lines.nest(header)
-    code.add(f"{n} = min(max({i} + {k + 1}, 0), {columns})")
+    code.add(assign(n, f"min(max({i} + {k + 1}, 0), {columns})"))
     code.add(f"{at} = {times(f'({total(times(o, rows), i)})', columns)}")
     source, target = total(value.offset, at), total(block.offset, at)
-    code.add(f"copy({block.base.name}, {target}, {value.base.name}, {source}, {n})")
-    code.add(f"clear({block.base.name}, {total(target, n)}, {columns} - {n})")
+    code.add(do("copy", block.base.name, target, value.base.name, source, n))
+    code.add(do("clear", block.base.name, total(target, n), f"{columns} - {n}"))
     code.lines = around
     return None
 
@@ -206,13 +207,13 @@ def _by_pairs(below, above):
         turned = "({}).conjugate()" if block.dtype.kind == "c" else "{}"
         texts = {"x": x, "y": y, "xc": turned.format(x), "yc": turned.format(y)}
         around = code.lines
-        for header in (f"for {o} in range({product(outer)}):", f"for {i} in range({n}):"):
+        for header in (over(o, product(outer)), over(i, n)):
             code.lines = code.lines.nest(header)
-        with code.nest(f"for {j} in range({i}):"):
+        with code.nest(over(j, i)):
             for place, text in ((item(block, i, j), below), (item(block, j, i), above)):
-                code.add(f"{place} = {cast_text(text.format(**texts), block.dtype)}")
+                code.add(assign(place, cast_text(text.format(**texts), block.dtype)))
         own = item(value, i, i) + (".real" if block.dtype.kind == "c" else "")
-        code.add(f"{item(block, i, i)} = {cast_text(own, block.dtype)}")
+        code.add(assign(item(block, i, i), cast_text(own, block.dtype)))
         code.lines = around
 
     return emit
@@ -277,7 +278,7 @@ def _emit_cholesky(code, op) -> None:
     i, size = code.name("i"), product((n, n))
     helper = code.helper(f"cholesky_{result.dtype.name}")
     routines = f"{lapack(code, 'potrf', result.dtype)}, {products(code, result.dtype)}"
-    with code.nest(f"for {i} in range({product(outer)}):"):
+    with code.nest(over(i, product(outer))):
         places = ", ".join(address_of(one, times(i, size)) for one in (value, block))
         code.fail_if(f"call({helper}, ({places}, {n}, {routines})) != 0")
 
@@ -397,7 +398,7 @@ def _emit_cholesky_gradient(code, op) -> None:
     work, kind = code.new(block.dtype, (n, width)), block.dtype
     i, size = code.name("i"), product((n, n))
     helper = code.helper(f"cholesky_gradient_{kind.name}")
-    with code.nest(f"for {i} in range({product(outer)}):"):
+    with code.nest(over(i, product(outer))):
         places = ", ".join(address_of(one, times(i, size)) for one in (factor, slope, block))
         code.add(f"call({helper}, ({places}, {work.address}, {n}, {products(code, kind)}))")
 
@@ -411,7 +412,7 @@ def _emit_cholesky_tangent(code, op) -> None:
     *outer, _, n = factor.extents
     i, size, kind = code.name("i"), product((n, n)), block.dtype
     helper = code.helper(f"cholesky_tangent_{kind.name}")
-    with code.nest(f"for {i} in range({product(outer)}):"):
+    with code.nest(over(i, product(outer))):
         places = ", ".join(address_of(one, times(i, size)) for one in (factor, change, block))
         code.add(f"call({helper}, ({places}, {n}, {products(code, kind)}))")
 
@@ -685,7 +686,7 @@ def _emit_triangular_solve(code, op) -> None:
     routines = f"{lapack(code, 'trsm', block.dtype, 'blas')}, {products(code, block.dtype)}"
     around = code.lines
     for name, extent in zip(names, outer, strict=True):
-        code.lines = code.lines.nest(f"for {name} in range({extent}):")
+        code.lines = code.lines.nest(over(name, extent))
     places = f"{address_of(a, source)}, {address_of(block, target)}"
     given = f"{places}, {n}, {columns}, {flags}, {routines}"
     code.fail_if(f"{columns} > 0 and call({helper}, ({given})) != 0")
@@ -710,7 +711,7 @@ def repeat(code, block, value, outer):
     to = windows.strides_of(code, block.extents)
     target = total(block.offset, *map(times, names, to))
     code.nested(
-        [f"for {name} in range({extent}):" for name, extent in zip(names, outer, strict=True)],
+        [over(name, extent) for name, extent in zip(names, outer, strict=True)],
         f"copy({block.base.name}, {target}, {value.base.name}, {source}, "
         f"{product(block.extents[-2:])})",
     )

@@ -18,6 +18,7 @@ from nbta.codegen.fusion import spread
 from nbta.codegen.values import product, times, total
 from nbta.errors import invalid
 from nbta.graph.operation import NotDifferentiable, Spec
+from nbta.loops import do, over
 from nbta.ops.arithmetic import add, imag
 from nbta.ops.axis_arguments import operand
 from nbta.ops.dispatch import apply, data_spec, define, exported, stands_for
@@ -78,9 +79,9 @@ def _emit_lu(code, op) -> None:
     routines = f"{lapack(code, 'getrf', block.dtype)}, {products(code, block.dtype)}"
     places = f"{address_of(block, times(i, size))}, {address_of(pivots, times(i, n))}"
     whole = product(value.extents)
-    target, source = (f"{b.base.name}, {b.offset or 0}" for b in (block, value))
-    code.add(f"copy({target}, {source}, {whole})")
-    header = f"for {i} in range({product(outer)}):"
+    target, source = ((b.base.name, b.offset or 0) for b in (block, value))
+    code.add(do("copy", *target, *source, whole))
+    header = over(i, product(outer))
     code.nested([header], f"call({helper}, ({places}, {n}, {routines}))")
 
 
@@ -142,7 +143,7 @@ def _emit_solution(code, op) -> None:
     given = f"{places}, {n}, {columns}, {flags}, {routines}"
     around = code.lines
     for name, extent in zip(names, outer, strict=True):
-        code.lines = code.lines.nest(f"for {name} in range({extent}):")
+        code.lines = code.lines.nest(over(name, extent))
     code.fail_if(f"call({code.helper(f'lu_solve_{kind}')}, ({given})) != 0")
     code.lines = around
 
@@ -203,7 +204,7 @@ def _each(code, op, routine, results):
     parts = [(lu, times(i, product((n, n)))), (pivots, times(i, n)), *((t, i) for t in targets)]
     places = ", ".join(address_of(*part) for part in parts)
     helper = code.helper(f"{routine}_{lu.dtype.name}")
-    headers = [f"for {i} in range({product(outer)}):"] if outer else []
+    headers = [over(i, product(outer))] if outer else []
     code.nested(headers, f"call({helper}, ({places}, {n}))")
     for target, result in zip(targets, results, strict=True):
         if not outer:
@@ -274,7 +275,7 @@ def _emit_permutation(code, op) -> None:
     *outer, n = value.extents
     i = code.name("i")
     places = f"{address_of(value, times(i, n))}, {address_of(block, times(i, n))}"
-    header = f"for {i} in range({product(outer)}):"
+    header = over(i, product(outer))
     code.nested([header], f"call({code.helper('permutation')}, ({places}, {n}))")
 
 

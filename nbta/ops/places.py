@@ -12,6 +12,7 @@ import numpy as np
 
 from nbta.errors import invalid
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor
+from nbta.loops import accumulate, assign, over
 from nbta.ops.arithmetic import (
     clip,
     equal,
@@ -500,14 +501,16 @@ def _emit_true(code, op) -> None:
     mask = code.value(op.inputs[0])
     (length,) = mask.extents
     i, found, place = (code.name(stem) for stem in "isk")
-    code.add(f"{found} = 0")
-    with code.nest(f"for {i} in range({length}):"):
-        code.add(f"{found} += int64({mask.at(i)})")
+    code.add(assign(found, 0))
+    with code.nest(over(i, length)):
+        code.add(accumulate(found, f"int64({mask.at(i)})"))
     count = code.variable(found)
     block = code.result(op, extents=(count,))
-    code.add(f"{i} = 0", f"{place} = 0")
+    code.add(assign(i, 0), assign(place, 0))
     with code.nest(f"while {place} < {count}:"):
-        code.add(f"{block.at(place)} = {i}", f"{place} += int64({mask.at(i)})", f"{i} += 1")
+        code.add(
+            assign(block.at(place), i), accumulate(place, f"int64({mask.at(i)})"), accumulate(i, 1)
+        )
 
 
 TRUE_PLACES = define(

@@ -18,6 +18,7 @@ from nbta.codegen.values import Block, Scalar, cast_text, product, times, total
 from nbta.codegen.windows import Window, bind_reshaped, move, strides_of, window
 from nbta.errors import NbtaError, invalid, located
 from nbta.graph.operation import Spec
+from nbta.loops import assign, do, over, when
 from nbta.ops.arithmetic import emit_product, equal
 from nbta.ops.axis_arguments import operand
 from nbta.ops.checks import checked
@@ -218,7 +219,7 @@ def _batched(code, op):
     indices = [code.name("i") for _ in batch]
     around = code.lines
     for index, extent in zip(indices, batch, strict=True):
-        code.lines = code.lines.nest(f"for {index} in range({extent}):")
+        code.lines = code.lines.nest(over(index, extent))
     ranks = 1 + len(rows), 2, 1 + len(rows)
     parts = [
         _matrix(code, block, indices, batch, rank)
@@ -256,7 +257,7 @@ def _multiply(code, op, operands, adjoints=None):
     if any(adjoints):
         target, (rows, _, columns) = operands.target, operands.sizes
         count = product((rows, columns))
-        with code.nest(f"if has_nan({target.base.name}, {target.offset or 0}, {count}):"):
+        with code.nest(when(f"has_nan({target.base.name}, {target.offset or 0}, {count})")):
             _by_loops(code, op, operands, adjoints)
 
 
@@ -284,9 +285,9 @@ def _by_loops(code, op, the, adjoints):
     term = emit_product(op, (the.left.at(x), the.right.at(y)), adjoints)
     text = cast_text(f"{z} {sign} {term}", the.target.dtype)
     size = product((rows, columns))
-    code.add(f"clear({the.target.base.name}, {the.target.offset or 0}, {size})")
-    headers = [f"for {n} in range({e}):" for n, e in ((i, rows), (k, inner), (j, columns))]
-    code.nested(headers, f"{z} = {text}")
+    code.add(do("clear", the.target.base.name, the.target.offset or 0, size))
+    headers = [over(n, e) for n, e in ((i, rows), (k, inner), (j, columns))]
+    code.nested(headers, assign(z, text))
 
 
 MATMUL = define_product(
@@ -792,14 +793,14 @@ def _into(code, op, block, terms, result, lengths):
     inner = "".join(letter for letter in letters if letter not in result)
     names, around = {letter: code.name("i") for letter in result}, code.lines
     for letter in result:
-        code.lines = code.lines.nest(f"for {names[letter]} in range({lengths[letter]}):")
+        code.lines = code.lines.nest(over(names[letter], lengths[letter]))
     target = window(code, block).at(*names.values())
     if inner:
         name = code.name("s")
         _add_up(code, op, name, terms, inner, lengths, names)
-        code.add(f"{target} = {name}")
+        code.add(assign(target, name))
     else:
-        code.add(f"{target} = {_emit_product(code, op, terms, names)}")
+        code.add(assign(target, _emit_product(code, op, terms, names)))
     code.lines = around
 
 
@@ -807,14 +808,14 @@ def _add_up(code, op, name, terms, inner, lengths, outer=()):
     """Let a variable be the sum of products over the inner letters."""
     dtype = op.outputs[0].dtype
     names = dict(outer) | {letter: code.name("i") for letter in inner}
-    code.add(f"{name} = {cast_text('0', dtype)}")
+    code.add(assign(name, cast_text("0", dtype)))
     term = _emit_product(code, op, terms, names)
     if dtype.kind == "f":
         text = f"fast_add({name}, {term})"
     else:
         text = cast_text(f"{name} {'|' if dtype.kind == 'b' else '+'} {term}", dtype)
-    headers = [f"for {names[letter]} in range({lengths[letter]}):" for letter in inner]
-    code.nested(headers, f"{name} = {text}")
+    headers = [over(names[letter], lengths[letter]) for letter in inner]
+    code.nested(headers, assign(name, text))
 
 
 def _emit_product(code, op, terms, names):
@@ -910,7 +911,7 @@ def _call(code, op, blocks, sizes, flags, count, adjoints):
         for block, pair in zip(blocks, lengths, strict=True)
     ]
     if count != "1":
-        code.lines = code.lines.nest(f"for {i} in range({count}):")
+        code.lines = code.lines.nest(over(i, count))
     _multiply(code, op, _Operands(*parts, tuple(sizes), flags), adjoints)
     code.lines = around
 

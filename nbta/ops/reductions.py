@@ -14,6 +14,7 @@ from nbta.codegen.fusion import extreme_of, farthest, fold_items, product_of, to
 from nbta.codegen.values import Scalar, cast_text, product, times, total
 from nbta.errors import invalid
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor, is_inexact
+from nbta.loops import assign, over, when
 from nbta.ops import arithmetic
 from nbta.ops.arithmetic import (
     add,
@@ -83,11 +84,11 @@ class Along:
     def runs(self):
         """Headers of the loops over runs."""
         pairs = ((self.outer, self.outer_extent), (self.rest, self.rest_extent))
-        return [f"for {name} in range({extent}):" for name, extent in pairs]
+        return [over(name, extent) for name, extent in pairs]
 
     def steps(self):
         """The header of the loop along a run."""
-        return f"for {self.step} in range({self.count}):"
+        return over(self.step, self.count)
 
     def place(self):
         """Source of where in a run a step is."""
@@ -117,12 +118,12 @@ def scan_along(code, op, start, follow, exclusive):
     state = code.name("s")
     outer, rest = along.runs()
     with code.nest(outer), code.nest(rest):
-        code.add(f"{state} = {cast_text(start, result.dtype)}")
+        code.add(assign(state, cast_text(start, result.dtype)))
         with code.nest(along.steps()):
             items = [along.at(block, along.place()) for block in blocks]
             lines = [
-                f"{along.at(target, along.place())} = {state}",
-                f"{state} = {cast_text(follow(state, *items), result.dtype)}",
+                assign(along.at(target, along.place()), state),
+                assign(state, cast_text(follow(state, *items), result.dtype)),
             ]
             code.add(*(lines if exclusive else lines[::-1]))
 
@@ -698,7 +699,7 @@ def _emit_argmax(code, op) -> None:
     if not along.is_dense:
         return _places_in_rows(code, along, x, target)
     with code.nest(along.runs()[0]):
-        code.add(f"{target.at(along.outer)} = {_place_in_run(code, along, x)}")
+        code.add(assign(target.at(along.outer), _place_in_run(code, along, x)))
     return None
 
 
@@ -707,18 +708,18 @@ def _place_in_run(code, along, x):
     fold = extreme_of(x.dtype, 1)
     best, found, item = code.name("s"), code.name("k"), code.name("x")
     run = times(along.outer, along.count) if along.outer_extent != "1" else "0"
-    code.add(f"{best} = {fold.first}", f"{found} = 0")
+    code.add(assign(best, fold.first), assign(found, 0))
     with code.nest(along.steps()):
         read = fold.item.format(x.at(total(run, along.step)))
-        code.add(f"{best} = {fold.inner.format(best, read)}")
+        code.add(assign(best, fold.inner.format(best, read)))
     greatest = code.local(fold.back.format(best), x.dtype).text
     same = f"{item} == {greatest}"
     if x.dtype.kind == "f":
         same += f" or ({item} != {item} and {greatest} != {greatest})"
     with code.nest(along.steps()):
-        code.add(f"{item} = {x.at(total(run, along.step))}")
-        with code.nest(f"if {same}:"):
-            code.add(f"{found} = {along.step}", "break")
+        code.add(assign(item, x.at(total(run, along.step))))
+        with code.nest(when(same)):
+            code.add(assign(found, along.step), "break")
     return found
 
 
@@ -730,19 +731,19 @@ def _places_in_rows(code, along, x, target):
     code.lines = code.lines.nest(outer)
     item, last, better = (code.name(stem) for stem in "xsq")
     with code.nest(header):
-        code.add(f"{best.at(along.rest)} = {along.at(x, '0')}",
-                 f"{target.at(along.result())} = 0")  # fmt: skip
+        code.add(assign(best.at(along.rest), along.at(x, '0')),
+                 assign(target.at(along.result()), 0))  # fmt: skip
     text = f"{item} > {last}"
     if x.dtype.kind == "f":
         text = f"({text} or {item} != {item}) and {last} == {last}"
     with code.nest(along.steps()), code.nest(header):
         place = target.at(along.result())
         code.add(
-            f"{item} = {along.at(x, along.step)}",
-            f"{last} = {best.at(along.rest)}",
-            f"{better} = {text}",
-            f"{best.at(along.rest)} = {item} if {better} else {last}",
-            f"{place} = {along.step} if {better} else {place}",
+            assign(item, along.at(x, along.step)),
+            assign(last, best.at(along.rest)),
+            assign(better, text),
+            assign(best.at(along.rest), f"{item} if {better} else {last}"),
+            assign(place, f"{along.step} if {better} else {place}"),
         )
     code.lines = around
     code.release(best.base)

@@ -14,6 +14,7 @@ from nbta.codegen.values import NUMBERS, cast_text
 from nbta.codegen.windows import held
 from nbta.errors import invalid
 from nbta.graph.operation import Spec, Tensor
+from nbta.loops import assign, do, over
 from nbta.ops.arithmetic import (
     clip,
     emit_product,
@@ -468,12 +469,12 @@ def _emit_correlate(code, op) -> None:
     code.fail_if(f"{count} < 0")
     block = code.result(op, extents=(count,))
     i, j, item, place = map(code.name, "ijxk")
-    code.add(f"clear({block.base.name}, {block.offset or 0}, {count})")
+    code.add(do("clear", block.base.name, block.offset or 0, count))
     plus = "|" if dtype.kind == "b" else "+"
-    with code.nest(f"for {j} in range({short}):"):
-        code.add(f"{item} = {v.at(j)}", f"{place} = {j} - {before}")
+    with code.nest(over(j, short)):
+        code.add(assign(item, v.at(j)), assign(place, f"{j} - {before}"))
         ends = f"max(0, 0 - {place}), min({count}, {long} - {place})"
-        with code.nest(f"for {i} in range({ends}):"):
+        with code.nest(over(i, ends)):
             at, met = block.at(i), a.at(f"({i} + {place})")
             term = emit_product(op, (met, item), op.attrs.get("adjoints", (False, False)))
             code.add(f"{at} = {cast_text(f'{at} {plus} {term}', dtype)}")

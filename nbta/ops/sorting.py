@@ -10,6 +10,7 @@ from nbta import shapes
 from nbta.codegen.values import NUMBERS, Scalar, product, times
 from nbta.errors import invalid
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor
+from nbta.loops import accumulate, assign, do, over, when
 from nbta.ops.arithmetic import (
     add,
     equal,
@@ -96,7 +97,7 @@ def _emit_sort(code, op) -> None:
         with code.nest(along.steps()):
             for which, block in found.items():
                 text = run.item(which, f"{run.source} + {along.step}")
-                code.add(f"{along.at(block, along.step)} = {text}")
+                code.add(assign(along.at(block, along.step), text))
     run.release()
     return None
 
@@ -133,7 +134,7 @@ class _Run:
     def set(self, place, *items):
         """Lines that put a key and where it was."""
         pairs = zip(self._blocks, items, strict=False)
-        self._code.add(*(f"{block.at(place)} = {item}" for block, item in pairs))
+        self._code.add(*(assign(block.at(place), item) for block, item in pairs))
 
     def _less(self, one, other):
         return less(self._dtype, one, other)
@@ -141,55 +142,57 @@ class _Run:
     def sort(self):
         """All lines; the items are then from ``source`` on."""
         code, low, high = self._code, self._name("l"), self._name("h")
-        code.add(f"{self.source} = 0", f"{self._target} = {self._count}", f"{low} = 0")
+        code.add(assign(self.source, 0), assign(self._target, self._count), assign(low, 0))
         with code.nest(f"while {low} < {self._count}:"):
-            code.add(f"{high} = min({low} + {_SHORT}, {self._count})")
+            code.add(assign(high, f"min({low} + {_SHORT}, {self._count})"))
             self._insert(low, high)
-            code.add(f"{low} = {high}")
+            code.add(assign(low, high))
         self._merge_all(low, high)
 
     def _insert(self, low, high):
         """Insertion sort from one place to before another."""
         code, i, j = self._code, self._name("i"), self._name("j")
         held = [self._name(stem) for stem in ("x", "p")][: len(self._blocks)]
-        with code.nest(f"for {i} in range({low} + 1, {high}):"):
-            code.add(*(f"{name} = {self.item(k, i)}" for k, name in enumerate(held)), f"{j} = {i}")
+        with code.nest(over(i, f"{low} + 1", high)):
+            code.add(*(assign(name, self.item(k, i)) for k, name in enumerate(held)), assign(j, i))
             before = self.item(0, f"{j} - 1")
             with code.nest(f"while {j} > {low} and {self._less(held[0], before)}:"):
                 self.set(j, *(self.item(k, f"{j} - 1") for k in range(len(held))))
-                code.add(f"{j} = {j} - 1")
+                code.add(assign(j, f"{j} - 1"))
             self.set(j, *held)
 
     def _merge_all(self, low, high):
         code, width, middle, kept = self._code, self._name("w"), self._name("m"), self._name("k")
-        code.add(f"{width} = {_SHORT}")
+        code.add(assign(width, _SHORT))
         with code.nest(f"while {width} < {self._count}:"):
-            code.add(f"{low} = 0")
+            code.add(assign(low, 0))
             with code.nest(f"while {low} < {self._count}:"):
-                code.add(f"{middle} = min({low} + {width}, {self._count})",
-                         f"{high} = min({middle} + {width}, {self._count})")  # fmt: skip
+                code.add(assign(middle, f"min({low} + {width}, {self._count})"),
+                         assign(high, f"min({middle} + {width}, {self._count})"))  # fmt: skip
                 self._merge(low, middle, high)
-                code.add(f"{low} = {high}")
-            code.add(f"{kept} = {self.source}", f"{self.source} = {self._target}",
-                     f"{self._target} = {kept}", f"{width} = 2 * {width}")  # fmt: skip
+                code.add(assign(low, high))
+            code.add(assign(kept, self.source), assign(self.source, self._target),
+                     assign(self._target, kept), assign(width, f"2 * {width}"))  # fmt: skip
 
     def _merge(self, low, middle, high):
         """Two sorted runs become one; without jumps that a processor would have to guess."""
         code, i, j, k = self._code, *(self._name(stem) for stem in "ijo")
         right, count = self._name("q"), len(self._blocks)
-        code.add(f"{i} = {low}", f"{j} = {middle}", f"{k} = {self._target} + {low}")
+        code.add(assign(i, low), assign(j, middle), assign(k, f"{self._target} + {low}"))
         with code.nest(f"while {i} < {middle} and {j} < {high}:"):
             ours, theirs = ([self.item(n, f"{self.source} + {place}") for n in range(count)]
                             for place in (i, j))  # fmt: skip
             pairs = [(self._name(f"x{n}l"), self._name(f"x{n}r")) for n in range(count)]
             for (one, other), mine, other_item in zip(pairs, ours, theirs, strict=True):
-                code.add(f"{one} = {mine}", f"{other} = {other_item}")
-            code.add(f"{right} = {_comes_first(self._dtype, *pairs[0][::-1])}")
+                code.add(assign(one, mine), assign(other, other_item))
+            code.add(assign(right, _comes_first(self._dtype, *pairs[0][::-1])))
             self.set(k, *(f"{other} if {right} != 0 else {one}" for one, other in pairs))
-            code.add(f"{i} = {i} + 1 - {right}", f"{j} = {j} + {right}", f"{k} = {k} + 1")
+            code.add(
+                assign(i, f"{i} + 1 - {right}"), assign(j, f"{j} + {right}"), assign(k, f"{k} + 1")
+            )
         for place, end in ((i, middle), (j, high)):  # one of them is at its end
             for name in (block.base.name for block in self._blocks):
-                code.add(f"copy({name}, {k}, {name}, {self.source} + {place}, {end} - {place})")
+                code.add(do("copy", name, k, name, f"{self.source} + {place}", f"{end} - {place}"))
 
     def release(self):
         """Let the buffers be used again."""
@@ -255,10 +258,10 @@ def _emit_selected(code, op) -> None:
     number = places.extents[-1]
     found = code.result(op, extents=(*outer, number))
     selection, row, w = _Selection(code, x.dtype, count), code.name("r"), code.name("w")
-    with code.nest(f"for {row} in range({product(outer)}):"):
+    with code.nest(over(row, product(outer))):
         selection.begin(value, f"{row} * {count}")
         first = f"{row} * {number} + " if wanted.spec.rank > 1 else ""
-        with code.nest(f"for {w} in range({number}):"):
+        with code.nest(over(w, number)):
             origin = selection.select(places.at(f"{first}{w}"))
             code.add(f"{found.at(f'{row} * {number} + {w}')} = {origin}")
     selection.release()
@@ -294,26 +297,28 @@ class _Selection:
     def begin(self, value, start):
         """Lines that take the items of a row, from an index on."""
         code, i = self._code, self._code.name("i")
-        with code.nest(f"for {i} in range({self._count}):"):
+        with code.nest(over(i, self._count)):
             code.add(f"{self._keys.at(i)} = {value.at(f'{start} + {i}')}",
-                     f"{self._origins.at(i)} = {i}")  # fmt: skip
-        code.add(f"{self._last} = 0", f"{self._seed} = 1", f"{self._top} = 0", f"{self._low} = 0")
+                     assign(self._origins.at(i), i))  # fmt: skip
+        code.add(
+            assign(self._last, 0), assign(self._seed, 1), assign(self._top, 0), assign(self._low, 0)
+        )
 
     def select(self, place):
         """Lines that bring an item to a place; source of where it was."""
         code, low, high, top, at = self._code, self._low, self._high, self._top, self._place
-        code.add(f"{at} = {place}")
+        code.add(assign(at, place))
         code.fail_if(f"{at} < 0 or {at} >= {self._count}")
-        with code.nest(f"if {at} < {self._last}:"):
-            code.add(f"{low} = 0", f"{top} = 0")
-        code.add(f"{self._last} = {at}")
+        with code.nest(when(f"{at} < {self._last}")):
+            code.add(assign(low, 0), assign(top, 0))
+        code.add(assign(self._last, at))
         kept = self._kept.at(f"{top} - 1")
         with code.nest(f"while {top} > 0 and {kept} <= {at}:"):
-            code.add(f"{low} = {kept} + 1", f"{top} = {top} - 1")
-        code.add(f"{high} = {kept} if {top} > 0 else {self._count}")
+            code.add(assign(low, f"{kept} + 1"), assign(top, f"{top} - 1"))
+        code.add(assign(high, f"{kept} if {top} > 0 else {self._count}"))
         with code.nest(f"while {high} - {low} > 1 and {low} <= {at}:"):
             self._part()
-        code.add(f"{low} = max({low}, {at} + 1)")
+        code.add(assign(low, f"max({low}, {at} + 1)"))
         return self._origins.at(at)
 
     def before(self, item, origin, pivot):
@@ -331,22 +336,23 @@ class _Selection:
         low, high, place, seed, top = self._low, self._high, self._place, self._seed, self._top
         i, j, q, key, origin, x, p = (code.name(stem) for stem in "ijqboxp")
         end = f"{high} - 1"
-        code.add(f"{seed} = ({seed} * 1103515245 + 12345) & 2147483647",
-                 f"{j} = {low} + {seed} % ({high} - {low})",
-                 f"{key} = {keys.at(j)}", f"{origin} = {origins.at(j)}",
-                 f"{keys.at(j)} = {keys.at(end)}", f"{origins.at(j)} = {origins.at(end)}",
-                 f"{j} = {low}")  # fmt: skip
-        with code.nest(f"for {i} in range({low}, {end}):"):
-            code.add(f"{x} = {keys.at(i)}", f"{p} = {origins.at(i)}",
-                     f"{q} = {_before(self._dtype, (x, p), (key, origin))}",
-                     f"{keys.at(i)} = {keys.at(j)}", f"{origins.at(i)} = {origins.at(j)}",
-                     f"{keys.at(j)} = {x}", f"{origins.at(j)} = {p}", f"{j} += {q}")  # fmt: skip
-        code.add(f"{keys.at(end)} = {keys.at(j)}", f"{origins.at(end)} = {origins.at(j)}",
-                 f"{keys.at(j)} = {key}", f"{origins.at(j)} = {origin}",
-                 f"{self._kept.at(top)} = {j}",
-                 f"{top} += int64({j} > {place}) & int64({top} < {_KEPT})",
-                 f"{high} = {high} if {j} < {place} else {j}",
-                 f"{low} = {low} if {j} > {place} else {j} + int64({j} < {place})")  # fmt: skip
+        code.add(assign(seed, f"({seed} * 1103515245 + 12345) & 2147483647"),
+                 assign(j, f"{low} + {seed} % ({high} - {low})"),
+                 assign(key, keys.at(j)), assign(origin, origins.at(j)),
+                 assign(keys.at(j), keys.at(end)), assign(origins.at(j), origins.at(end)),
+                 assign(j, low))  # fmt: skip
+        with code.nest(over(i, low, end)):
+            code.add(assign(x, keys.at(i)), assign(p, origins.at(i)),
+                     assign(q, _before(self._dtype, (x, p), (key, origin))),
+                     assign(keys.at(i), keys.at(j)), assign(origins.at(i), origins.at(j)),
+                     assign(keys.at(j), x), assign(origins.at(j), p), accumulate(j, q))  # fmt: skip
+        code.add(assign(keys.at(end), keys.at(j)), assign(origins.at(end), origins.at(j)),
+                 assign(keys.at(j), key), assign(origins.at(j), origin),
+                 assign(self._kept.at(top), j),
+                 accumulate(top, f"int64({j} > {place}) & int64({top} < {_KEPT})"),
+                 assign(high, f"{high} if {j} < {place} else {j}"),
+                 assign(low, f"{low} if {j} > {place} else {j} + int64({j} < {place})"),
+                 )  # fmt: skip
 
     def release(self):
         """Let the buffers be used again."""
@@ -409,23 +415,25 @@ def _emit_parted(code, op) -> None:
     found, ends = code.result(op, extents=value.extents), code.new(INT64, (f"{number} + 1",))
     selection = _Selection(code, x.dtype, count)
     row, w, i, item, part, own = (code.name(stem) for stem in ("r", "w", "i", "x", "g", "o"))
-    with code.nest(f"for {row} in range({product(outer)}):"):
+    with code.nest(over(row, product(outer))):
         selection.begin(value, f"{row} * {count}")
-        code.add(f"{ends.at('0')} = {row} * {count}")
-        with code.nest(f"for {w} in range({number}):"):
+        code.add(assign(ends.at("0"), f"{row} * {count}"))
+        with code.nest(over(w, number)):
             origin = selection.select(places.at(w))
             place = f"{row} * {count} + {places.at(w)}"
-            code.add(f"{found.at(place)} = {origin}", f"{ends.at(f'{w} + 1')} = {place} + 1")
-        with code.nest(f"for {i} in range({count}):"):
-            code.add(f"{item} = {value.at(f'{row} * {count} + {i}')}", f"{part} = 0", f"{own} = 0")
-            with code.nest(f"for {w} in range({number}):"):
+            code.add(assign(found.at(place), origin), f"{ends.at(f'{w} + 1')} = {place} + 1")
+        with code.nest(over(i, count)):
+            code.add(
+                f"{item} = {value.at(f'{row} * {count} + {i}')}", assign(part, 0), assign(own, 0)
+            )
+            with code.nest(over(w, number)):
                 pivot = places.at(w)
                 # Those that do not come before it: of one place itself, and what comes behind it.
-                code.add(f"{part} += 1 - ({selection.before(item, i, pivot)})",
+                code.add(accumulate(part, f"1 - ({selection.before(item, i, pivot)})"),
                          f"{own} |= int64({selection.origin(pivot)} == {i})")  # fmt: skip
-            with code.nest(f"if {own} == 0:"):
+            with code.nest(when(f"{own} == 0")):
                 end = ends.at(part)
-                code.add(f"{found.at(end)} = {i}", f"{end} += 1")
+                code.add(assign(found.at(end), i), accumulate(end, 1))
     selection.release()
     code.release(ends.base)
     return None
@@ -703,29 +711,29 @@ def _emit_search(code, op) -> None:
     row, value = code.value(x), code.value(values)
     low, high, middle, item, right = (code.name(stem) for stem in "lhmxq")
     if isinstance(value, Scalar):
-        code.add(f"{item} = {value.text}")
+        code.add(assign(item, value.text))
         _halve(code, op, row, (low, high, middle, item, right))
         return code.bind(op.outputs[0], Scalar(low, INT64))
     block, i = code.result(op, extents=value.extents), code.name("i")
-    with code.nest(f"for {i} in range({product(value.extents)}):"):
-        code.add(f"{item} = {value.at(i)}")
+    with code.nest(over(i, product(value.extents))):
+        code.add(assign(item, value.at(i)))
         _halve(code, op, row, (low, high, middle, item, right))
-        code.add(f"{block.at(i)} = {low}")
+        code.add(assign(block.at(i), low))
     return None
 
 
 def _halve(code, op, row, names):
     low, high, middle, item, right = names
     pair = row.at(middle), item
-    code.add(f"{low} = 0", f"{high} = {row.extents[0]}")
+    code.add(assign(low, 0), assign(high, row.extents[0]))
     with code.nest(f"while {low} < {high}:"):
-        code.add(f"{middle} = ({low} + {high}) // 2")
+        code.add(assign(middle, f"({low} + {high}) // 2"))
         if op.attrs["side"] == "left":
-            code.add(f"{right} = {_comes_first(row.dtype, *pair)}")
+            code.add(assign(right, _comes_first(row.dtype, *pair)))
         else:
-            code.add(f"{right} = 1 - ({_comes_first(row.dtype, *pair[::-1])})")
-        code.add(f"{low} = {middle} + 1 if {right} != 0 else {low}",
-                 f"{high} = {high} if {right} != 0 else {middle}")  # fmt: skip
+            code.add(assign(right, f"1 - ({_comes_first(row.dtype, *pair[::-1])})"))
+        code.add(assign(low, f"{middle} + 1 if {right} != 0 else {low}"),
+                 assign(high, f"{high} if {right} != 0 else {middle}"))  # fmt: skip
 
 
 SEARCH = define(

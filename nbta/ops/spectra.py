@@ -15,6 +15,7 @@ import numpy as np
 from nbta.codegen.values import product, times, total
 from nbta.errors import invalid
 from nbta.graph.operation import Spec, Tensor
+from nbta.loops import over
 from nbta.ops.arithmetic import (
     add,
     add_n,
@@ -135,7 +136,7 @@ def _for_each(code, a, arrays, routine, rest):
     places = [address_of(block, times(i, product(lengths))) for block, lengths in arrays]
     given = ", ".join([*places, *rest])
     helper = code.helper(f"{routine}_{a.dtype.name}")
-    with code.nest(f"for {i} in range({product(a.extents[:-2])}):"):
+    with code.nest(over(i, product(a.extents[:-2]))):
         code.fail_if(f"call({helper}, ({given})) != 0")
 
 

@@ -10,6 +10,7 @@ from nbta import shapes
 from nbta.codegen.values import product, times, total
 from nbta.errors import invalid
 from nbta.graph.operation import Spec
+from nbta.loops import assign, over
 from nbta.ops.axis_arguments import integers, operand, within
 from nbta.ops.dispatch import apply, define, exported
 from nbta.ops.shaping import emit_identity
@@ -66,8 +67,8 @@ def _move_axes(code, op, axes):
     source = total(*(times(i, step) for i, step in zip(names, steps, strict=True)))
     target = total(*(times(i, step) for i, step in zip(names, out, strict=True)))
     code.nested(
-        [f"for {i} in range({e}):" for i, e in zip(names, extents, strict=True)],
-        f"{block.at(target)} = {x.at(source)}",
+        [over(i, e) for i, e in zip(names, extents, strict=True)],
+        assign(block.at(target), x.at(source)),
     )
 
 

@@ -78,6 +78,7 @@ def run(w):
             pass
         else:
             refuse(i < 0, 33)
+    x, y = attempt(F0, (i,))
     while True:
         if not W[1] < 3: break
         tick(W)
@@ -114,7 +115,7 @@ def test_constants_are_printed_as_numbers_of_numpy():
 
 
 @pytest.mark.parametrize(
-    "wrong", ["x, y = z", "del x", "x = 'text'", "x: int = 3", "for x, y in range(3): pass",
+    "wrong", ["x, y[0] = z", "del x", "x = 'text'", "x: int = 3", "for x, y in range(3): pass",
               "x = [1]", "x[0][1], y = 1, 2", "while x:\n  pass\nelse:\n  pass"],
 )  # fmt: skip
 def test_other_python_is_refused(wrong):

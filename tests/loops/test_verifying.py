@@ -15,6 +15,7 @@ WHOLE = [
     "if True:\n    x = 1\nreturn x",
     "a = W[0]\nif not a:\n    x = 1\nW[1] = 2\nif not a:\n    W[2] = x\nreturn 0",
     "while True:\n    x = W[0]\n    if not x: break\n    W[1] = x\nreturn x",
+    "x, y = f(W)\nrefuse(x < y, W[1])\nreturn 0",
     "x = max(W[0], 3)\nrefuse(x < 0 or x > 3, 33)\nreturn 0",
     "p = pointer(int64, w, 3)\nq = pointer(int64, w, 4)\np = pointer(int64, w, 3)\nreturn p[q[0]]",
 ]
@@ -33,7 +34,8 @@ BROKEN = {
     "for i in range(3):\n    for i in range(4):\n        f(i)\nreturn 0": "changes i, by which",
     "f = 3\nreturn 0": "changes f, which is no variable",
     "p = pointer(int64, w, 3)\np = pointer(int64, w, 4)\nreturn 0": "another alias class",
-    "refuse(W[0] < 0, W[1])\nreturn 0": "has a status that is no number",
+    "refuse(W[0] < 0, 0.5)\nreturn 0": "has a status that is no integer",
+    "x, y = f(z)\nreturn 0": "uses z, which need not have a value",
     "f(W)[0] = 1\nreturn 0": "stores into no variable",
     "for i in range(0, 3, 0):\n    f(i)\nreturn 0": "goes nowhere",
     "for i in range(True):\n    f(i)\nreturn 0": "counts by what is no integer",
