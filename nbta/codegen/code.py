@@ -73,6 +73,8 @@ class Code(ABC):
         self._free: list[list[Base]] = [[]]
         self.pending: dict[tuple, Group] = {}
         self.destinations: dict = {}
+        #: Buffers for results of the whole program, which may be changed in place until then.
+        self.results: set[Base] = set()
         self.ahead: dict = {}
 
     # What only the emitter of a whole program knows.
@@ -320,7 +322,7 @@ class Code(ABC):
             value.group.flush(self)
             value = self.values[tensor]
         if isinstance(value, Transposed):
-            value = self.new(value.dtype, value.extents)
+            value = self.destination(tensor, value.dtype, value.extents)
             transposed(self, value, self.values[tensor].block)
             self.bind(tensor, value)
         if isinstance(value, Vector):

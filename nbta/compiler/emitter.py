@@ -705,7 +705,10 @@ class _Variable(_Place):
             self.value = value
             return
         beside = beside if self._fixed else None
-        block = code.new(spec.dtype, value.extents, "v", beside)
+        last = variable.last if self._fixed and beside is None and not code.level else None
+        rule = code.destinations.get(last)
+        block = rule(value.extents) if rule is not None else None
+        block = block or code.new(spec.dtype, value.extents, "v", beside)
         if self._fixed and beside is None:
             code.note_start(variable.loop.op, value)
         code.copy_to(block, value)
@@ -1071,7 +1074,8 @@ class Emitter(Code):
 
     def _may_change(self, base):
         """Whether what is in a buffer is of no use behind the last use of its tensors here."""
-        return base in self._variables[-1] or (base.loose and base.level == self.level)
+        own = base.loose or base in self.results
+        return base in self._variables[-1] or (own and base.level == self.level)
 
     def takes(self, tensor, block) -> bool:
         """Let a tensor's buffer be for something else from here on, if nothing else needs it.

@@ -10,8 +10,10 @@ from nbta.compiler.emitter import Call, Emitter, check
 from nbta.compiler.explain import place_of, work
 from nbta.compiler.induction import Counts
 from nbta.compiler.manager import analysis
+from nbta.compiler.touched import users_of
 from nbta.graph.operation import is_inexact
 from nbta.graph.order import ordered
+from nbta.graph.views import Loop, is_loop
 from nbta.loops import Comment, Function, Return, assign, do, expression, leave, refuse
 from nbta.loops.building import settled
 from nbta.runtime.intrinsics import NOT_A_NUMBER, OK, RESIZED
@@ -134,6 +136,9 @@ def generate(program, emitter=Emitter) -> Generated:
             found.lengths.setdefault(length, (place, axis))
     first = found.inputs + len(program.inputs)
     places = [_Place(code, tensor, first + k, head) for k, tensor in enumerate(program.outputs)]
+    users = users_of(program)
+    for tensor, place in zip(program.outputs, places, strict=True):
+        place.offer(_beginnings(tensor, users))
     needed = [*(t.op for t in program.outputs), *program.targets]
     code.body(ordered(list(dict.fromkeys(needed))), program.outputs)
     code.flush()
@@ -220,6 +225,13 @@ class _Place:
         code.add(do("adopt", "w", self.base.word, given, head, spec.rank, size))
         self._is_taken = False
         code.destinations.setdefault(tensor, self._take)
+        code.results.add(self.base)
+
+    def offer(self, tensors):
+        """Let the result be there from its beginnings on."""
+        if self.base is not None:
+            for tensor in tensors:
+                self._code.destinations.setdefault(tensor, self._take)
 
     def _take(self, extents):
         if self._is_taken or self._code.level:
@@ -243,6 +255,18 @@ class _Place:
         code.add(*(assign(f"W[{w}]", e) for w, e in zip(words, value.extents, strict=True)))
         self.shape = f"({''.join(e + ', ' for e in value.extents)})"
         return words
+
+
+def _beginnings(tensor, users):
+    """What a result is made of by changes in place, the last first, which nothing else needs."""
+    found = []
+    while tensor.op.record.changes or is_loop(tensor.op):
+        op = tensor.op
+        tensor = op.inputs[0] if op.record.changes else Loop(op).first[tensor.index]
+        if users[tensor] != [op]:
+            break
+        found.append(tensor)
+    return found
 
 
 def _look_for_nan(code, results, places):

