@@ -2,9 +2,10 @@
 
 The adjoint of the last value belongs to the iteration that replaced it last. Later iterations hand
 it on, and to earlier ones none is left. So one adjoint iteration is enough, and the forward loop
-saves the number of that iteration, in place of a value or a truth value for each. Where equal
-values share the adjoint, as those of `np.maximum` do, iterations after it may have a part in it:
-then all from there on have an adjoint iteration.
+saves the number of that iteration, in place of a value or a truth value for each. So it is where
+an inner loop computes the values: its adjoint iterations add zeros if they begin with one. Where
+equal values share the adjoint, as those of `np.maximum` do, iterations after it may have a part in
+it: then all from there on have an adjoint iteration.
 """
 
 from itertools import product
@@ -15,7 +16,7 @@ import numpy as np
 from nbta.graph.graph import substitute
 from nbta.graph.operation import Tensor
 from nbta.graph.order import ordered
-from nbta.graph.views import Branch, Loop
+from nbta.graph.views import Branch, Loop, is_loop
 from nbta.ops.arithmetic import (
     ADD_N,
     SCALE,
@@ -254,7 +255,8 @@ def _results(ends, known, given):
     values = dict(given)
     for op in ordered({tensor.op for tensor in ends}):
         inputs = [values.get(tensor, tensor) for tensor in op.inputs]
-        found = _RULES.get(op.record, _linear)(op, inputs, known)
+        rule = _loop if is_loop(op) else _RULES.get(op.record, _linear)
+        found = rule(op, inputs, known)
         values.update(zip(op.outputs, found or (), strict=False))
     return [values.get(tensor, tensor) for tensor in ends]
 
@@ -312,6 +314,21 @@ def _branch(op, inputs, known):
         return None
     branch = Branch(op).branches[0 if known[inputs[0]] else 1]
     return _results(branch.outputs, known, dict(zip(branch.inputs, inputs[1:], strict=True)))
+
+
+def _loop(op, inputs, known):
+    """Variables that no iteration changes, where what is zero on entry is zero in all of them."""
+    loop = Loop(op)
+    body, zeros = loop.body, [value is ZERO for value in inputs]
+    left = dict(enumerate(loop.parameters))
+    while True:
+        pairs = enumerate(zip(body.inputs, zeros, strict=True))
+        given = {t: ZERO for k, (t, zero) in pairs if zero and (k in left or k >= loop.count)}
+        ends = _results(body.outputs, known, given)
+        same = {k: t for k, t in left.items() if ends[k] is given.get(t, t)}
+        if len(same) == len(left):
+            return [inputs[k] if k in left else tensor for k, tensor in enumerate(op.outputs)]
+        left = same
 
 
 _RULES = {

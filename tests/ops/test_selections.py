@@ -21,7 +21,20 @@ CHOICES = {
     "both": "v = {v}\n{tab}if v > A and i != 2:\n{tab}    A = v",
     "outer": "v = {v}\n{tab}if limit < 0.9:\n{tab}    A = v",
 }
-VALUES = {"item": "x[i]", "function": "np.sin(w * x[i])", "product": "x[i] * x[i - 1]"}
+VALUES = {
+    "item": "x[i]",
+    "function": "np.sin(w * x[i])",
+    "product": "x[i] * x[i - 1]",
+    "loop": "apart(x, w * x[i])",
+}
+APART = """
+def apart(x, y):
+    total = 0.0
+    for j in range(len(x)):
+        off = x[j] - y
+        total += off * off
+    return total
+"""
 #: Where the loop is.
 PLACES = {
     "alone": """
@@ -83,7 +96,7 @@ def made(place, choice, value, folder):
     """The function of a program."""
     tab = " " * (12 if place in ("rows", "branch") else 8)
     body = CHOICES[choice].format(v=VALUES[value], tab=tab)
-    return written(folder, "import numpy as np\n" + PLACES[place].format(choice=body))
+    return written(folder, "import numpy as np\n" + APART + PLACES[place].format(choice=body))
 
 
 @pytest.mark.slow_but_every(4)
@@ -121,6 +134,15 @@ def test_nothing_is_saved_for_each_iteration(choice, tmp_path):
     shares = choice in ("maximum", "minimum")  # a truth value for each
     assert ("values saved for gradients" in both.explain()) == shares
     assert "8 bytes an iteration" not in both.explain()
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_inner_loops_have_adjoints_in_one_iteration(choice, tmp_path):
+    f = made("alone", choice, "loop", tmp_path)
+    both = nbta.value_and_grad(f, compiled=True)
+    both(DATA["drawn"], 0.7)
+    shares = choice in ("maximum", "minimum")
+    assert ("values saved for gradients" in both.explain()) == shares
 
 
 def clipped(x):
