@@ -73,8 +73,6 @@ class Code(ABC):
         self._free: list[list[Base]] = [[]]
         self.pending: dict[tuple, Group] = {}
         self.destinations: dict = {}
-        #: Buffers for results of the whole program, which may be changed in place until then.
-        self.results: set[Base] = set()
         self.ahead: dict = {}
 
     # What only the emitter of a whole program knows.

@@ -705,10 +705,7 @@ class _Variable(_Place):
             self.value = value
             return
         beside = beside if self._fixed else None
-        last = variable.last if self._fixed and beside is None and not code.level else None
-        rule = code.destinations.get(last)
-        block = rule(value.extents) if rule is not None else None
-        block = block or code.new(spec.dtype, value.extents, "v", beside)
+        block = code.new(spec.dtype, value.extents, "v", beside)
         if self._fixed and beside is None:
             code.note_start(variable.loop.op, value)
         code.copy_to(block, value)
@@ -818,6 +815,30 @@ def _changed_places(case) -> dict[int, int]:
         if len(places) == 1 and None not in places:
             found[result] = places.pop()
     return found
+
+
+def changed_from(tensor, uses):
+    """The tensors that are changed in place to become one, from the last; nothing else has them.
+
+    Parameters
+    ----------
+    tensor : Tensor
+    uses : Counter
+        How often each tensor is an input, or a result.
+    """
+    while uses[tensor] == 1:
+        op = tensor.op
+        if op.record.changes:
+            tensor = op.inputs[0]
+        elif op.record is WHILE and tensor.spec.rank:
+            variable = Loop(op).variable(tensor.index)
+            if _changed_from(variable.loop.body, variable.following) != variable.place:
+                return
+            tensor = variable.first
+        else:
+            return
+        if uses[tensor] == 1:
+            yield tensor
 
 
 def _changed_from(body, tensor):
@@ -1060,6 +1081,10 @@ class Emitter(Code):
         yield
         self._variables.pop()
 
+    def change_here(self, base) -> None:
+        """Let what is in a buffer outside of loops be changed once nobody needs it."""
+        self._variables[0].add(base)
+
     @contextmanager
     def changing(self, blocks):
         """A branch, that may change blocks too; their buffers are for nothing else meanwhile."""
@@ -1074,8 +1099,7 @@ class Emitter(Code):
 
     def _may_change(self, base):
         """Whether what is in a buffer is of no use behind the last use of its tensors here."""
-        own = base.loose or base in self.results
-        return base in self._variables[-1] or (own and base.level == self.level)
+        return base in self._variables[-1] or (base.loose and base.level == self.level)
 
     def takes(self, tensor, block) -> bool:
         """Let a tensor's buffer be for something else from here on, if nothing else needs it.

@@ -1,19 +1,18 @@
 """A program's source, with what its callers must know."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from nbta.codegen.values import Block, numba_name, product
 from nbta.compiler.array_code import ArrayCode, PlainArrays
-from nbta.compiler.emitter import Call, Emitter, check
+from nbta.compiler.emitter import Call, Emitter, changed_from, check
 from nbta.compiler.explain import place_of, work
 from nbta.compiler.induction import Counts
 from nbta.compiler.manager import analysis
-from nbta.compiler.touched import users_of
 from nbta.graph.operation import is_inexact
 from nbta.graph.order import ordered
-from nbta.graph.views import Loop, is_loop
 from nbta.loops import Comment, Function, Return, assign, do, expression, leave, refuse
 from nbta.loops.building import settled
 from nbta.runtime.intrinsics import NOT_A_NUMBER, OK, RESIZED
@@ -135,12 +134,15 @@ def generate(program, emitter=Emitter) -> Generated:
         for axis, length in enumerate(code.extents(tensor) if tensor.spec.rank else ()):
             found.lengths.setdefault(length, (place, axis))
     first = found.inputs + len(program.inputs)
-    places = [_Place(code, tensor, first + k, head) for k, tensor in enumerate(program.outputs)]
-    users = users_of(program)
-    for tensor, place in zip(program.outputs, places, strict=True):
-        place.offer(_beginnings(tensor, users))
     needed = [*(t.op for t in program.outputs), *program.targets]
-    code.body(ordered(list(dict.fromkeys(needed))), program.outputs)
+    operations = ordered(list(dict.fromkeys(needed)))
+    uses = Counter(t for op in operations for t in op.inputs)
+    uses.update(program.outputs)
+    places = [
+        _Place(code, tensor, list(changed_from(tensor, uses)), first + k, head)
+        for k, tensor in enumerate(program.outputs)
+    ]
+    code.body(operations, program.outputs)
     code.flush()
     with code.part("results"):
         for tensor, place in zip(program.outputs, places, strict=True):
@@ -213,9 +215,12 @@ def _length(code, known, text):
 
 
 class _Place:
-    """Where a result goes: an array that is given, if it is large enough, or a new buffer."""
+    """Where a result goes: an array that is given, if it is large enough, or a new buffer.
 
-    def __init__(self, code, tensor, given, head):
+    What only becomes the result, ``before``, is made there, and changed in place.
+    """
+
+    def __init__(self, code, tensor, before, given, head):
         self.given, self.head, self.base, self.shape = given, head, None, "()"
         self._code, spec = code, tensor.spec
         if spec.rank == 0 and code.is_number(spec.dtype):
@@ -224,14 +229,10 @@ class _Place:
         size = spec.dtype.itemsize
         code.add(do("adopt", "w", self.base.word, given, head, spec.rank, size))
         self._is_taken = False
-        code.destinations.setdefault(tensor, self._take)
-        code.results.add(self.base)
-
-    def offer(self, tensors):
-        """Let the result be there from its beginnings on."""
-        if self.base is not None:
-            for tensor in tensors:
-                self._code.destinations.setdefault(tensor, self._take)
+        for made in (tensor, *before):
+            code.destinations.setdefault(made, self._take)
+        if before:  # nothing else is ever there
+            code.change_here(self.base)
 
     def _take(self, extents):
         if self._is_taken or self._code.level:
@@ -255,18 +256,6 @@ class _Place:
         code.add(*(assign(f"W[{w}]", e) for w, e in zip(words, value.extents, strict=True)))
         self.shape = f"({''.join(e + ', ' for e in value.extents)})"
         return words
-
-
-def _beginnings(tensor, users):
-    """What a result is made of by changes in place, the last first, which nothing else needs."""
-    found = []
-    while tensor.op.record.changes or is_loop(tensor.op):
-        op = tensor.op
-        tensor = op.inputs[0] if op.record.changes else Loop(op).first[tensor.index]
-        if users[tensor] != [op]:
-            break
-        found.append(tensor)
-    return found
 
 
 def _look_for_nan(code, results, places):

@@ -1613,3 +1613,76 @@ def test_what_is_read_around_a_branch_or_loop_is_read_before_it_changes_the_arra
 
 def leaves(value):
     return [leaf for part in value for leaf in leaves(part)] if type(value) is tuple else [value]
+
+
+def filled(x):
+    y = np.zeros(len(x))
+    for i in range(len(x)):
+        y[i] = x[i] * x[i - 1]
+    return y
+
+
+def changed_once_more(x):
+    y = filled(x)
+    y[0] += 1.0
+    return y
+
+
+def with_what_it_was(x):
+    y = filled(x)
+    z = y.copy()
+    z[1] = 2.0
+    return y, z, y[1]
+
+
+def twice(x):
+    y = filled(x)
+    return y, y
+
+
+def from_its_sum(x):
+    y = filled(x)
+    y[0] = np.sum(y)
+    for i in range(1, len(y)):
+        y[i] += y[i - 1]
+    return y, y[0]
+
+
+def in_a_branch(x):
+    y = filled(x)
+    if x[0] > 0.0:
+        y[0] = 3.0
+    y[2] = y[0] + y[1]
+    return y
+
+
+def of_the_same_room(x):
+    y = filled(x)
+    y[1] = 0.5
+    z = filled(y)
+    z[0] = y[2]
+    return z, np.sum(y)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [changed_once_more, with_what_it_was, twice, from_its_sum, in_a_branch, of_the_same_room],
+)
+def test_what_becomes_a_result_is_made_there(f):
+    expected = f(X)
+    for compiled in (True, False):
+        given = nbta.function(f, compiled=compiled)
+        with in_python():
+            for found in (given(X), given(X)):
+                for one, other in zip(_tuple(found), _tuple(expected), strict=True):
+                    np.testing.assert_allclose(one, other, rtol=1e-14)
+
+
+@pytest.mark.parametrize("f", [changed_once_more, filled])
+def test_a_result_of_loops_is_not_copied(f):
+    loss = lambda x: np.sum(f(x)) + x[0]  # noqa: E731
+    for whole in (nbta.function(f, compiled=True), nbta.grad(loss, compiled=True)):
+        with in_python():
+            whole(X)
+        assert "copy(" not in whole.source
+    check_grads(loss, (X,), order=2)
