@@ -275,7 +275,7 @@ def held(f, *args):
     assert [trace.runner.fallbacks for trace in fast.every_trace()] == [0]
 
 
-@pytest.mark.smoke_every(2)
+@pytest.mark.smoke
 @pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("checkpoint", CHECKPOINTS)
 @pytest.mark.parametrize("name", KINDS)
@@ -287,6 +287,7 @@ def test_first_order(name, checkpoint):
     np.testing.assert_allclose(nbta.grad(f, compiled=False)(X), plain, rtol=1e-12)
 
 
+@pytest.mark.smoke_every(3)
 @pytest.mark.slow_but_every(6)
 @pytest.mark.parametrize("name", KINDS)
 def test_second_order(name):
@@ -311,7 +312,7 @@ def test_other_dtypes(dtype):
     held(f, x)
 
 
-@pytest.mark.smoke
+@pytest.mark.smoke_every(2)
 @pytest.mark.parametrize("name", ["numbers", "rows_of_several_lengths"])
 def test_lengths_that_the_first_call_did_not_have(name):
     """One trace and one function for all, those of no trips and of empty arrays too."""

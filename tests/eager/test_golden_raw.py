@@ -13,7 +13,7 @@ def test_there_are_as_many_programs_as_were_recorded():
     assert len(PROGRAMS) == 600
 
 
-@pytest.mark.smoke_every(6)
+@pytest.mark.smoke
 @pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("way", [Replay, RawReplay])
 @pytest.mark.parametrize("some", chunks(PROGRAMS))
@@ -38,6 +38,7 @@ def test_there_are_as_many_corners_as_were_recorded():
     assert sum(map(len, CORNERS.values())) == 2331
 
 
+@pytest.mark.smoke
 @pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("corner", CORNERS)
 def test_corners(corner):
