@@ -14,14 +14,13 @@ from nbta.codegen.values import (
     Scalar,
     Transposed,
     Vector,
-    cast_text,
     factors,
     numba_name,
     product,
     times,
     total,
 )
-from nbta.loops import Statement, assign, building, over, refuse
+from nbta.loops import Statement, Tuple, assign, building, call, expression, over, refuse
 from nbta.runtime.intrinsics import FAILED, FIRST_WORD, MEMORY, MOST_ITEMS, STATUSES, WORDS
 
 
@@ -49,7 +48,7 @@ class Code(ABC):
 
     def __init__(self):
         self.top = building.Block()
-        self.top.add(assign("W", f"pointer(int64, w, {WORDS})"))
+        self.top.add(assign("W", call("pointer", "int64", "w", WORDS)))
         self.heads = [self.top.place()]  # where buffers of each level are made
         self.lines = self.top.place()
         self.level = 0
@@ -241,9 +240,9 @@ class Code(ABC):
         self._bases += 1
         return Base(self.name(stem), np.dtype(dtype), number, word, self.level)
 
-    def pointer(self, base: Base, address: str) -> str:
-        """The line that lets a buffer's pointer point to an address."""
-        return assign(base.name, f"pointer({numba_name(base.dtype)}, {address}, {base.number})")
+    def pointer(self, base: Base, address: str) -> Statement:
+        """The statement that lets a buffer's pointer point to an address."""
+        return assign(base.name, call("pointer", numba_name(base.dtype), address, base.number))
 
     def new(self, dtype, extents, stem="b", beside: Base | None = None) -> Block:
         """Room for items, whose extents are known here.
@@ -284,14 +283,15 @@ class Code(ABC):
 
     def _ensure(self, lines, base, extents):
         kind = numba_name(base.dtype)
-        count = f"({', '.join(factors(extents))},)"
-        lines.add(assign(base.name, f"room({kind}, w, {base.word}, {count}, {base.number})"))
+        count = Tuple(tuple(map(expression, factors(extents))))
+        lines.add(assign(base.name, call("room", kind, "w", base.word, count, base.number)))
 
     def refuse_uncountable(self, extents) -> None:
         """Leave where there would be more items than an array can have."""
         if product(extents).isdigit() and int(product(extents)) <= MOST_ITEMS:
             return
-        self.add(refuse(f"too_many(({', '.join(factors(extents))},))", MEMORY))
+        count = Tuple(tuple(map(expression, factors(extents))))
+        self.add(refuse(call("too_many", count), MEMORY))
 
     def release(self, base) -> None:
         """Let a buffer be used again: nothing needs its items any more."""
@@ -391,7 +391,7 @@ class Code(ABC):
     def local(self, text: str, dtype, stem="t") -> Scalar:
         """A scalar in a variable of its dtype."""
         name = self.name(stem)
-        self.add(assign(name, cast_text(text, dtype)))
+        self.add(assign(name, call(numba_name(dtype), text)))
         return Scalar(name, np.dtype(dtype))
 
     def is_number(self, dtype) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 
 from nbta.codegen.values import Block, Lazy, Scalar, cast_text, numba_name, product, times, total
 from nbta.codegen.windows import Window, clear, strides_of
-from nbta.loops import assign, do, over, when
+from nbta.loops import Name, assign, do, expression, over, when
 from nbta.tuning import CACHE_LINE, PREFETCH_STRETCH, SHORT_RUN, SUM_BLOCK
 
 
@@ -394,7 +394,8 @@ class _Nest:
         code = self.code
         for key, (name, block, pattern) in self.group.loads.items():
             step = self._step(pattern, block)
-            code.add(assign(name, f"{block.base.name}[{total(offsets[key], times(index, step))}]"))
+            place = expression(total(offsets[key], times(index, step)))
+            code.add(assign(name, Name(block.base.name)[place]))
         for name, text in self.group.steps:
             code.add(*self._step_lines(name, text, missed))
         for s, place in zip(self.group.sums, places, strict=True):
@@ -406,7 +407,8 @@ class _Nest:
                 at = f"{s.target.base.name}[{total(place, times(index, step))}]"
                 code.add(assign(at, cast_text(s.fold.step.format(at, s.text), s.dtype)))
         for (block, name), offset in zip(self.stores, targets, strict=True):
-            code.add(assign(f"{block.base.name}[{total(offset, index)}]", name))
+            place = expression(total(offset, index))
+            code.add(assign(Name(block.base.name)[place], name))
 
     def _add_partial(self, s, partial, place):
         partial = s.fold.back.format(partial)

@@ -8,7 +8,6 @@ from compiled_pairs import compare
 from fuzz.ways import in_python
 
 import nbta
-from nbta.codegen.code import Lines
 from nbta.compiler.build import lowered, namespace
 from nbta.runtime.numba_private import global_compiler_lock
 from nbta.testing import check_grads
@@ -179,26 +178,6 @@ def test_integers_that_may_fail_are_computed_in_their_branch_alone():
         value, found = slope(x, k)
         np.testing.assert_allclose(value, f(x, k), rtol=1e-12)
         compare(found, nbta.grad(f, compiled=False)(x, k))
-
-
-def test_versions_for_several_truth_values():
-    lines = Lines()
-    block = lines.versions("u", "v")
-    inner = block.nest("for i in range(n):")
-    inner.add("refuse(u and i > 3, 5)", "k = i + n if v and i < 0 else i", "x[k] = 1")
-    lines.add("y = 2")
-    assert list(lines) == [
-        "if u or v:",
-        "    for i in range(n):",
-        "        refuse(u and i > 3, 5)",
-        "        k = i + n if v and i < 0 else i",
-        "        x[k] = 1",
-        "else:",
-        "    for i in range(n):",
-        "        k = i",
-        "        x[k] = 1",
-        "y = 2",
-    ]
 
 
 def test_truth_values_in_memory_lie_apart_from_other_buffers():

@@ -39,6 +39,15 @@ def test_where_several_may_hold_the_first_version_asks():
     assert found == "if u or v:\n    refuse(u and i < 0, 1)\n    refuse(v and i > n, 2)"
 
 
+def test_in_the_second_version_none_holds():
+    lines = "refuse(u and i > 3, 5)", "k = i + n if v and i < 0 else i", "x[k] = 1"
+    assert versions(("for i in range(n):", *lines), names=("u", "v")) == (
+        "if u or v:\n    for i in range(n):\n"
+        "        refuse(u and i > 3, 5)\n        k = i + n if v and i < 0 else i\n        x[k] = 1\n"
+        "else:\n    for i in range(n):\n        k = i\n        x[k] = 1"
+    )
+
+
 def test_other_uses_are_constants():
     found = versions("t = boolean(t and u)", ("for i in range(n):", "x[i] = u"))
     assert found == (
