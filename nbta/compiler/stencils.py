@@ -315,7 +315,7 @@ class Rows:
         for row in self._steps:
             for k in range(self._room):
                 code.add(assign(row.at(str(k)), self._zero(row)))
-                code.add(f"{row.at(f'{self._count} + {self._room + k}')} = {self._zero(row)}")
+                code.add(assign(row.at(f"{self._count} + {self._room + k}"), self._zero(row)))
         for stencil, firsts, block in zip(self._stencils, self._first, self._blocks, strict=True):
             for line, first in zip(stencil.lines, firsts, strict=True):
                 self._add_line(stencil, line, first, block)

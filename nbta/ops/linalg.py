@@ -114,7 +114,7 @@ def _emit_tril(code, op) -> None:
     for header in (over(o, product(outer)), over(i, rows)):
         code.lines = code.lines.nest(header)
     code.add(assign(n, f"min(max({i} + {k + 1}, 0), {columns})"))
-    code.add(f"{at} = {times(f'({total(times(o, rows), i)})', columns)}")
+    code.add(assign(at, times(f"({total(times(o, rows), i)})", columns)))
     source, target = total(value.offset, at), total(block.offset, at)
     code.add(do("copy", block.base.name, target, value.base.name, source, n))
     code.add(do("clear", block.base.name, total(target, n), f"{columns} - {n}"))
@@ -712,8 +712,7 @@ def repeat(code, block, value, outer):
     target = total(block.offset, *map(times, names, to))
     code.nested(
         [over(name, extent) for name, extent in zip(names, outer, strict=True)],
-        f"copy({block.base.name}, {target}, {value.base.name}, {source}, "
-        f"{product(block.extents[-2:])})",
+        do("copy", block.base.name, target, value.base.name, source, product(block.extents[-2:])),
     )
 
 

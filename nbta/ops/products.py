@@ -18,7 +18,7 @@ from nbta.codegen.values import Block, Scalar, cast_text, product, times, total
 from nbta.codegen.windows import Window, bind_reshaped, move, strides_of, window
 from nbta.errors import NbtaError, invalid, located
 from nbta.graph.operation import Spec
-from nbta.loops import assign, do, over, when
+from nbta.loops import Tuple, assign, do, expression, over, when
 from nbta.ops.arithmetic import emit_product, equal
 from nbta.ops.axis_arguments import operand
 from nbta.ops.checks import checked
@@ -267,11 +267,10 @@ _ORDINARY = (False, False)
 
 def _by_call(code, the):
     dtype = the.target.dtype.name
-    code.add(
-        f"call({code.helper(f'gemm_{dtype}')}, ({the.left.address}, {the.right.address}, "
-        f"{the.target.address}, {', '.join(the.sizes)}, {the.flags}, "
-        f"{code.helper(f'blas_{dtype}')}))"
-    )
+    gemm, places = code.helper(f"gemm_{dtype}"), (the.left, the.right, the.target)
+    given = (*(place.address for place in places), *the.sizes, the.flags)
+    given = *given, code.helper(f"blas_{dtype}")
+    code.add(do("call", gemm, Tuple(tuple(map(expression, given)))))
 
 
 def _by_loops(code, op, the, adjoints):

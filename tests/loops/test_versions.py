@@ -43,7 +43,9 @@ def test_in_the_second_version_none_holds():
     lines = "refuse(u and i > 3, 5)", "k = i + n if v and i < 0 else i", "x[k] = 1"
     assert versions(("for i in range(n):", *lines), names=("u", "v")) == (
         "if u or v:\n    for i in range(n):\n"
-        "        refuse(u and i > 3, 5)\n        k = i + n if v and i < 0 else i\n        x[k] = 1\n"
+        "        refuse(u and i > 3, 5)\n"
+        "        k = i + n if v and i < 0 else i\n"
+        "        x[k] = 1\n"
         "else:\n    for i in range(n):\n        k = i\n        x[k] = 1"
     )
 
