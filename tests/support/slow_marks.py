@@ -4,12 +4,13 @@ In the smoke suite (``-m smoke``) Python runs generated source, as LLVM would ta
 a test that is about machine code has ``@pytest.mark.machine_code``.
 """
 
-from contextlib import nullcontext
 from itertools import count
 from zlib import crc32
 
 import pytest
 
+#: What ``-m smoke`` means.
+QUICK_SMOKE = "smoke and not slow"
 #: Whether a run is of the smoke suite alone.
 SMOKE = pytest.StashKey[bool]()
 #: Pages of the documentation whose examples compile for half a minute.
@@ -25,18 +26,20 @@ def pytest_configure(config):
     """A test that is named runs, slow or not; no slow case is of the smoke suite."""
     if config.option.markexpr == "not slow" and any("::" in name for name in config.args):
         config.option.markexpr = ""
-    config.stash[SMOKE] = config.option.markexpr.startswith("smoke")
-    if config.stash[SMOKE]:
-        config.option.markexpr = "smoke and not slow"
+    if config.option.markexpr == "smoke":
+        config.option.markexpr = QUICK_SMOKE  # which workers of pytest-xdist are given
+    config.stash[SMOKE] = config.option.markexpr == QUICK_SMOKE
 
 
 @pytest.fixture(autouse=True)
 def _an_interpreter_for_the_smoke_suite(request):
     """Python runs what would be compiled, with the bounds of every access checked."""
+    if not request.config.stash[SMOKE] or request.node.get_closest_marker("machine_code"):
+        yield
+        return
     from fuzz.ways import in_python  # which imports nbta
 
-    is_python = request.config.stash[SMOKE] and not request.node.get_closest_marker("machine_code")
-    with in_python() if is_python else nullcontext():
+    with in_python():
         yield
 
 
