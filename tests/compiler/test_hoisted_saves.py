@@ -61,7 +61,7 @@ def same(found, expected, rtol=1e-12):
         np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol)
 
 
-@pytest.mark.smoke
+@pytest.mark.smoke_every(2)
 @pytest.mark.parametrize("f", [forward, in_place])
 def test_items_of_a_vector_are_kept_once_for_all_that_read_them(f):
     args = arguments(5, 7)

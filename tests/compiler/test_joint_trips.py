@@ -127,7 +127,7 @@ def of_stacks(p, x, y):
 JOINED = (errors, paths, roots, in_branches, backwards, pairs, while_it_holds, of_stacks)
 
 
-@pytest.mark.smoke
+@pytest.mark.smoke_every(2)
 @pytest.mark.parametrize("f", JOINED, ids=lambda f: f.__name__)
 def test_trips_go_back_at_once(f):
     both(f, *given(1))
