@@ -28,7 +28,7 @@ class Generated:
     source : str
         The function as text: for people, and to find its machine code by.
     function : nbta.loops.Function or None
-        None where the source was loaded from disk.
+        None once it was compiled, or where the source was loaded from disk.
     words : int
         How many words a call's table has.
     inputs : int
