@@ -31,8 +31,7 @@ APART = """
 def apart(x, y):
     total = 0.0
     for j in range(len(x)):
-        off = x[j] - y
-        total += off * off
+        total += 0.3 * np.cos(x[j] - y)
     return total
 """
 #: Where the loop is.
@@ -142,7 +141,7 @@ def test_inner_loops_have_adjoints_in_one_iteration(choice, tmp_path):
     both = nbta.value_and_grad(f, compiled=True)
     both(DATA["drawn"], 0.7)
     shares = choice in ("maximum", "minimum")
-    assert ("values saved for gradients" in both.explain()) == shares
+    assert ("1 bytes an iteration" in both.explain()) == shares  # a truth value
 
 
 def clipped(x):
