@@ -1,10 +1,14 @@
 """Loops over numbers and arrays in compiled graphs: nanoseconds a trip, forward and back."""
 
-from functools import cache
+from functools import cache, partial
+from statistics import median
 
+import numba
 import numpy as np
 
 import nbta
+from asv_bench.figures import ratios
+from asv_bench.programs import measure
 
 from . import common
 
@@ -290,3 +294,95 @@ class Items:
     def time_gradients(self, items):
         """One call."""
         self.slopes(self.p)
+
+
+@numba.njit
+def on_a_ring(u):
+    """An upwind difference with periodic neighbours."""
+    n = len(u)
+    for _ in range(200):
+        v = np.empty(n)
+        for i in range(n):
+            v[i] = u[i] - 0.001 * u[i] * (u[(i + 1) % n] - u[i - 1])
+        u = v
+    return np.sum(u * u)
+
+
+@numba.njit
+def on_a_torus(u):
+    """The heat equation on a plate whose ends meet."""
+    n, m = u.shape
+    for _ in range(40):
+        v = np.empty((n, m))
+        for i in range(n):
+            for j in range(m):
+                around = u[(i + 1) % n, j] + u[(i - 1) % n, j]
+                around += u[i, (j + 1) % m] + u[i, (j - 1) % m]
+                v[i, j] = u[i, j] + 0.2 * (around - 4.0 * u[i, j])
+        u = v
+    return np.sum(u * u)
+
+
+@numba.njit
+def seam(energy):
+    """The path of the least energy from the first row to the last (seam carving)."""
+    n, m = energy.shape
+    c = energy.copy()
+    for i in range(1, n):
+        for j in range(m):
+            best = c[i - 1, j]
+            if j > 0:
+                best = min(best, c[i - 1, j - 1])
+            if j < m - 1:
+                best = min(best, c[i - 1, j + 1])
+            c[i, j] = energy[i, j] + best
+    return np.min(c[n - 1])
+
+
+@numba.njit
+def spread(x):
+    """The range of all values so far, beside each value."""
+    low, high, total = x[0], x[0], 0.0
+    for i in range(len(x)):
+        low = min(low, x[i])
+        high = max(high, x[i])
+        total += (high - low) * x[i]
+    return total
+
+
+#: Functions as users compile them, and the shape of the argument.
+FUNCTIONS = {
+    "ring": (on_a_ring, (500,)),
+    "torus": (on_a_torus, (48, 48)),
+    "seam": (seam, (300, 300)),
+    "spread": (spread, (100_000,)),
+}
+
+
+class Unmodified:
+    """Value and gradient of functions compiled by Numba, over the functions themselves."""
+
+    params = (tuple(FUNCTIONS),)
+    param_names = ("program",)
+
+    def setup(self, name):
+        self.function, shape = FUNCTIONS[name]
+        self.x = np.random.default_rng(0).uniform(0.5, 1.5, shape)
+        self.gradient = nbta.value_and_grad(self.function, compiled=True)
+        self.function(self.x)
+        self.gradient(self.x)
+
+    def time_value_and_grad(self, name):
+        """One call."""
+        self.gradient(self.x)
+
+    def track_ratio(self, name):
+        """Value and gradient over the function: a median of neighbours."""
+        runs = {
+            measure.GRADIENT: partial(self.gradient, self.x),
+            measure.FUNCTION: partial(self.function, self.x),
+        }
+        found = measure.samples(runs)
+        return median(ratios(found[measure.GRADIENT], found[measure.FUNCTION]))
+
+    track_ratio.unit = "ratio"
