@@ -1,6 +1,8 @@
 """Passes: each takes a program and gives another one that computes the same for less."""
 
 import functools
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,12 +38,27 @@ def prune(program: Program) -> Program:
 def _plan(program) -> list:
     """What to leave out, as calls that do it: all is found before anything is changed."""
     _go_past_branches(program)
-    arrays, found = functools.partial(analysis, ArrayUses, program), []
-    _look(arrays, program, program.outputs, found)
+    facts, found = _Facts(functools.partial(analysis, ArrayUses, program), {}), []
+    _look(facts, program, program.outputs, found)
     return found
 
 
-def _look(arrays, graph, outputs, found):
+class _Facts(NamedTuple):
+    """What holds of a program while a look at it changes nothing.
+
+    Attributes
+    ----------
+    arrays : callable
+        Gives the `ArrayUses` of the program, which few programs are asked for.
+    uses : dict
+        By body, what `uses_through_bodies` says of it.
+    """
+
+    arrays: Callable
+    uses: dict
+
+
+def _look(facts, graph, outputs, found):
     """Note what a graph has that nothing needs, where some of its results are left.
 
     From the end: what an operation takes is needed as far as something later needs what it gives.
@@ -51,7 +68,7 @@ def _look(arrays, graph, outputs, found):
     needed = {*targets, *(tensor.op for tensor in outputs)}
     for op in reversed(order):
         if op in needed:
-            inputs = _look_inside(arrays, op, used, found)
+            inputs = _look_inside(facts, op, used, found)
             used.update(inputs)
             needed.update(op.control_inputs, (tensor.op for tensor in inputs))
     kept = [op for op in order if op in needed]
@@ -86,64 +103,63 @@ def _passed_on(ends) -> int | None:
     return places.pop() if len(places) == 1 else None
 
 
-def _look_inside(arrays, op, used, found) -> list[Tensor]:
+def _look_inside(facts, op, used, found) -> list[Tensor]:
     """Note what bodies of an operation have that nothing needs; the inputs that it is left with."""
     inputs, places = op.inputs, range(len(op.outputs))
     if is_loop(op):
         loop = Loop(op)
-        taken = _inputs_of_loop(arrays, loop, used)
+        taken = _inputs_of_loop(facts, loop, used)
         inputs = [inputs[place] for place in taken]
         places = [place for place in taken if place < loop.count]
         if len(inputs) < len(op.inputs):
             found.append(functools.partial(loop.keep, taken))
-        _look(arrays, loop.cond, loop.cond.outputs, found)
-        _look(arrays, loop.body, [loop.following[place] for place in places], found)
+        _look(facts, loop.cond, loop.cond.outputs, found)
+        _look(facts, loop.body, [loop.following[place] for place in places], found)
     elif is_branch(op):
         case = Branch(op)
-        places, taken = _parts_of_case(arrays, case, used)
+        places, taken = _parts_of_case(facts, case, used)
         inputs = [case.index, *(case.captured[place] for place in taken)]
         if len(places) < len(op.outputs) or len(inputs) < len(op.inputs):
             found.append(functools.partial(case.keep, places, taken))
         for branch in case.branches:
-            _look(arrays, branch, [branch.outputs[place] for place in places], found)
+            _look(facts, branch, [branch.outputs[place] for place in places], found)
     else:
         for body in subgraphs(op):
-            _look(arrays, body, body.outputs, found)
+            _look(facts, body, body.outputs, found)
     return inputs
 
 
-def _inputs_of_loop(arrays, loop, used) -> list[int]:
+def _inputs_of_loop(facts, loop, used) -> list[int]:
     """Places of the inputs of a loop that are needed, where what is around uses some tensors."""
     op, body, count = loop.op, loop.body, loop.count
-    edges = dict(enumerate(uses_through_bodies(body)))
-    asked = {0, *uses_through_bodies(loop.cond)[0]}
+    edges = dict(enumerate(uses_through_bodies(body, facts.uses)))
+    asked = {0, *uses_through_bodies(loop.cond, facts.uses)[0]}
     start = {i for i in range(count) if op.outputs[i] in used} | asked
     while True:
         places = closure(start, edges)
         kept = {i for i in places if i < count}
-        more = _results_with_effects(arrays, [body], kept, count)
+        more = _results_with_effects(facts, [body], kept, count)
         if not more:
             return sorted(places)
         start |= more
 
 
-def _parts_of_case(arrays, case, used) -> tuple[list[int], list[int]]:
+def _parts_of_case(facts, case, used) -> tuple[list[int], list[int]]:
     """Places of the results of a branch, and of what it captures, that are needed."""
     op, branches = case.op, case.branches
     kept = {i for i, tensor in enumerate(op.outputs) if tensor in used}
-    while more := _results_with_effects(arrays, branches, kept, len(op.outputs)):
+    while more := _results_with_effects(facts, branches, kept, len(op.outputs)):
         kept |= more
-    needed = [uses_through_bodies(branch) for branch in branches]
+    needed = [uses_through_bodies(branch, facts.uses) for branch in branches]
     return sorted(kept), sorted(set().union(*(ways[i] for ways in needed for i in kept)))
 
 
-def _results_with_effects(arrays, bodies, kept, count) -> set:
+def _results_with_effects(facts, bodies, kept, count) -> set:
     """Places of results that must stay for what is written on the way to them.
 
     Parameters
     ----------
-    arrays : callable
-        Gives the `ArrayUses` of the program, which few programs are asked for.
+    facts : _Facts
     bodies : list of SubGraph
         With ``count`` results each.
     kept : set of int
@@ -155,7 +171,7 @@ def _results_with_effects(arrays, bodies, kept, count) -> set:
         rest = [op for op in _needed(body, range(count)) if op not in alive]
         dropped, leads = within(rest), set()
         for op in rest:
-            if not leads.isdisjoint(before(op)) or _is_visible(arrays, op, dropped):
+            if not leads.isdisjoint(before(op)) or _is_visible(facts, op, dropped):
                 leads.add(op)
         found |= {i for i in set(range(count)) - kept if body.outputs[i].op in leads}
     return found
@@ -166,13 +182,13 @@ def _needed(body, places):
     return ordered({body.outputs[place].op for place in places})
 
 
-def _is_visible(arrays, op, dropped):
+def _is_visible(facts, op, dropped):
     """Whether an operation writes what others than those to be dropped may see."""
     if op.record in WRITES:
-        found = arrays()
+        found = facts.arrays()
         array = found.array(op.inputs[0])
         return array is None or array in found.passed or not found.touching(array) <= dropped
-    return any(_is_visible(arrays, o, dropped) for body in subgraphs(op) for o in live(body))
+    return any(_is_visible(facts, o, dropped) for body in subgraphs(op) for o in live(body))
 
 
 def frees(graph) -> list[Operation]:

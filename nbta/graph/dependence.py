@@ -44,28 +44,37 @@ def _all_inputs(op):
     return [[*op.inputs, *_awaited(op)]] * len(op.outputs)
 
 
-def uses_through_bodies(body: SubGraph) -> list[set[int]]:
+def uses_through_bodies(body: SubGraph, known: dict | None = None) -> list[set[int]]:
     """`uses`, where loops and branches in the body leave out what some of their results need not.
 
     Those with effects leave out nothing.
+
+    Parameters
+    ----------
+    body : SubGraph
+    known : dict, optional
+        Answers by body, for a caller who asks for bodies in each other and changes none meanwhile.
     """
-    return _reach(body, _needed_inputs)
+    known = {} if known is None else known
+    if body not in known:
+        known[body] = _reach(body, functools.partial(_needed_inputs, known))
+    return known[body]
 
 
-def _needed_inputs(op):
+def _needed_inputs(known, op):
     inner = within([op])
     if any(each.record.effects and not (is_loop(each) or is_branch(each)) for each in inner):
         return _all_inputs(op)
     awaited = _awaited(op)
     if is_loop(op):
         loop, places = Loop(op), range(len(op.outputs))
-        edges = dict(enumerate(uses_through_bodies(loop.body)))
-        asked = {0, *uses_through_bodies(loop.cond)[0]}
+        edges = dict(enumerate(uses_through_bodies(loop.body, known)))
+        asked = {0, *uses_through_bodies(loop.cond, known)[0]}
         found = (closure({place, *asked}, edges) for place in places)
         return [[*awaited, *(op.inputs[k] for k in sorted(each))] for each in found]
     if is_branch(op):
         case = Branch(op)
-        ways = zip(*map(uses_through_bodies, case.branches), strict=True)
+        ways = zip(*(uses_through_bodies(b, known) for b in case.branches), strict=True)
         found = (sorted(set().union(*each)) for each in ways)
         return [[*awaited, case.index, *(case.captured[k] for k in each)] for each in found]
     return _all_inputs(op)
