@@ -278,7 +278,9 @@ def headings(said):
 
 def test_contributing_follows_a_first_hour():
     said = text("CONTRIBUTING.md")
-    first = ["Clone and set up", "Run a test", "Find your way", "Make a change", "Check it"]
+    setting_up = said.split("```")[1].split("\n")[1:-1]
+    assert [setting_up[0][:14], setting_up[-1]] == ["python -m venv", "pytest -m smoke"]
+    first = ["Run a test", "Find your way", "Make a change", "Check it"]
     then = ["The test suite", "Benchmarks", "Wheels", "Releases"]
     assert [name for name in headings(said) if name in {*first, *then}] == [*first, *then]
     assert "(docs/release_checklist.md)" in said
