@@ -275,7 +275,7 @@ def held(f, *args):
     assert [trace.runner.fallbacks for trace in fast.every_trace()] == [0]
 
 
-@pytest.mark.smoke
+@pytest.mark.smoke_every(2)
 @pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("checkpoint", CHECKPOINTS)
 @pytest.mark.parametrize("name", KINDS)
