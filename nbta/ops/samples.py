@@ -473,8 +473,8 @@ def _emit_correlate(code, op) -> None:
     plus = "|" if dtype.kind == "b" else "+"
     with code.nest(over(j, short)):
         code.add(assign(item, v.at(j)), assign(place, f"{j} - {before}"))
-        ends = f"max(0, 0 - {place}), min({count}, {long} - {place})"
-        with code.nest(over(i, ends)):
+        first, end = f"max(0, 0 - {place})", f"min({count}, {long} - {place})"
+        with code.nest(over(i, first, end)):
             at, met = block.at(i), a.at(f"({i} + {place})")
             term = emit_product(op, (met, item), op.attrs.get("adjoints", (False, False)))
             code.add(f"{at} = {cast_text(f'{at} {plus} {term}', dtype)}")

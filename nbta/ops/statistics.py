@@ -60,6 +60,7 @@ from nbta.ops.reductions import (
 from nbta.ops.rounding import fmax, fmin, isnan
 from nbta.ops.shaping import broadcast_to, cast, named, reshape, shape_of, stop_gradient
 from nbta.ops.transposing import swapaxes, transpose
+from nbta.ops.truths import all, any
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike, Axis, DTypeLike
