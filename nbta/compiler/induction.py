@@ -5,6 +5,7 @@ before it: lengths of axes, counts of trips, and the number of the current trip.
 of 64 bits count as the same, as nothing has 2**31 rows.
 """
 
+import copy
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -136,6 +137,12 @@ class Counts(Analysis):
         if tensor not in self._numbers:
             self._find(tensor)
         return self._numbers[tensor]
+
+    def apart(self) -> "Counts":
+        """The same of some iterations, in which more may be assumed: forms are found anew."""
+        other = copy.copy(self)
+        other._numbers = {}
+        return other
 
     def assume(self, tensor: Tensor, form: Linear) -> None:
         """Take an integer for a form, which it has in the iterations that are looked at."""

@@ -99,7 +99,7 @@ class _Ends:
     """
 
     def __init__(self, loop: Loop, counts: Counts):
-        self._body, self.counts = loop.body, Counts(loop.body)
+        self._body, self.counts = loop.body, counts.apart()
         self._iterations, self._bound = counts.trips(loop.op), counts.bound(loop.body)
 
     def truth(self, op) -> tuple[int | None, bool]:

@@ -58,7 +58,8 @@ class Sums(NamedTuple):
 def free_sums(loop: Loop) -> Sums:
     """What adds to variables of a loop whose trips need nothing of each other but for such sums."""
     found, operations = Sums.none(), list(everything(loop.body))
-    if not is_free_of_loops(loop) or not (_pay(operations) or _runs_once(loop)):
+    plain = all(op.record is not CASE for op in operations)
+    if not is_free_of_loops(loop) or not (_pay(operations) or (plain and _runs_once(loop))):
         return found
     users = users_in(loop)
     for variable in loop.variables()[1:]:
@@ -99,6 +100,8 @@ def _pays(op):
 def _sums_in(variable: Variable, users) -> Sums:
     """What adds to a number that is only added to, and looked at behind the loop; else nothing."""
     found = Sums.none()
+    if variable.parameter.spec.rank != 0:
+        return found
     return found if _summed(variable.parameter, users, found) is variable.following else Sums.none()
 
 

@@ -160,6 +160,10 @@ def little(x):
     return ranged(x.shape[0], lambda i, s: s + x[i], 0.0)
 
 
+def little_in_a_loop(x):
+    return ranged(3, lambda k, s: ranged(x.shape[0], lambda i, s: s + x[i], s), 0.0)
+
+
 def of_each_other(x):
     return ranged(x.shape[0], lambda i, s, y: (s + y, nbta.tanh(y * x[i])), 0.0, 1.0)[0]
 
@@ -173,12 +177,21 @@ def of_the_item_before(x):
     return s + a[-1]
 
 
-@pytest.mark.parametrize("f", [corrected, kept, little, of_each_other, of_the_item_before])
+@pytest.mark.parametrize(
+    "f", [corrected, kept, little_in_a_loop, of_each_other, of_the_item_before]
+)
 def test_other_sums_keep_their_order(f):
     x = np.linspace(-20.0, 20.0, 999) * np.where(np.arange(999) % 2, 1.0, -1.0)
     compiled = nbta.function(f, compiled=True)
     np.testing.assert_allclose(compiled(x), nbta.function(f, compiled=False)(x), rtol=1e-14)
     assert "fast_add(v" not in compact_source(compiled)
+
+
+def test_sums_of_a_loop_that_runs_once_are_free():
+    x = np.linspace(-20.0, 20.0, 999)
+    compiled = nbta.function(little, compiled=True)
+    np.testing.assert_allclose(compiled(x + 30.0), np.sum(x + 30.0), rtol=1e-14)
+    assert "fast_add(v" in compact_source(compiled)
 
 
 # Loops that touch other items of the array as well.
