@@ -24,7 +24,7 @@ from nbta.compiler.generate import generate
 from nbta.compiler.phases import phase
 from nbta.graph.labels import written
 from nbta.graph.views import is_loop
-from nbta.loops import Attribute, Block, Call
+from nbta.loops import Attribute, Block, Break, Call
 from nbta.loops.nodes import expressions_in
 from nbta.runtime import clock as rt
 from nbta.tuning import CLOCK_LONGEST, CLOCK_RUNS, CLOCK_SHORTEST
@@ -144,7 +144,7 @@ class ClockedEmitter(Emitter):
 
 def _is_cheap(item):
     """Whether a statement, or a place for some, takes next to no time."""
-    if isinstance(item, Block) or item.blocks:
+    if isinstance(item, Block) or any(type(s) is not Break for b in item.blocks for s in b):
         return False
     nodes = (each for node in item.expressions for each in expressions_in(node))
     return all(_called(each) in _CHEAP for each in nodes if isinstance(each, Call))

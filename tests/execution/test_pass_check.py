@@ -14,6 +14,7 @@ from nbta.compiler.program import changes
 from nbta.compiler.rematerialisation import rematerialise
 from nbta.execution.pass_check import PassError
 from nbta.graph.graph import running, substitute
+from nbta.loops import Block, text
 from nbta.ops.arithmetic import add, multiply
 from nbta.ops.trigonometry import cos, sin
 
@@ -179,6 +180,12 @@ def test_bisect_names_a_pass_that_fails(monkeypatch, capsys):
     assert shown.out == f"pass {number}, failing_pass, fails: StopIteration()\n"
 
 
+def spoil(generated):
+    """Let a function compute cosines in place of sines."""
+    generated.source = generated.source.replace("sin(", "cos(")
+    generated.function = text.function(generated.source, Block)
+
+
 def test_bisect_names_a_pass_whose_fault_is_seen_in_compiled_code_alone(monkeypatch, capsys):
     @contract()
     def marking(program):
@@ -193,7 +200,7 @@ def test_bisect_names_a_pass_whose_fault_is_seen_in_compiled_code_alone(monkeypa
         found = written(program)
         if getattr(program, "is_spoiled", False):
             assert "sin(" in found.source
-            found.source = found.source.replace("sin(", "cos(")
+            spoil(found)
         return found
 
     monkeypatch.setattr(executable, "generate", generate)
@@ -207,7 +214,7 @@ def test_bisect_names_the_code_generator(monkeypatch, capsys):
 
     def generate(program):
         found = written(program)
-        found.source = found.source.replace("sin(", "cos(")
+        spoil(found)
         return found
 
     monkeypatch.setattr(executable, "generate", generate)
