@@ -123,7 +123,7 @@ def generate(program, emitter=Emitter) -> Generated:
     head = HEAD
     plain = PlainArrays(program)
     code = emitter(ArrayCode(plain), analysis(Counts, program))
-    check(program.inputs)
+    check([*program.inputs, *program.outputs])
     found = Generated()
     found.arguments = len(program.inputs)
     found.inputs = code.word(len(program.inputs) + len(program.outputs))
