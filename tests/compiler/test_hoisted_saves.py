@@ -291,7 +291,7 @@ def test_a_nest_in_a_branch_without_loops_around():
         if c > 0.5:
             for j in range(len(x) + 4):
                 for i in range(len(x) + 4):
-                    s += x[i % 3] * np.exp(x[j % 3] * c)
+                    s += np.sin(x[i % 3]) * np.exp(x[j % 3] * c)
         return s * s
 
     args = np.linspace(0.1, 0.4, 5), 0.7
