@@ -548,7 +548,13 @@ class Operation:
         return self.attrs.get("facts", NO_FACTS)
 
     def know(self, **facts: Any) -> None:
-        """Write facts down."""
+        """Write facts down.
+
+        Parameters
+        ----------
+        **facts
+            By the names of `Facts`.
+        """
         self.attrs = {**self.attrs, "facts": self.facts._replace(**facts)}
 
     def infer(self) -> tuple[Spec, ...]:
