@@ -553,7 +553,7 @@ class Operation:
         Parameters
         ----------
         **facts
-            By the names of `Facts`.
+            Fields of ``Facts``, by name.
         """
         self.attrs = {**self.attrs, "facts": self.facts._replace(**facts)}
 

@@ -310,8 +310,8 @@ FAULTS = [
     Fault(
         "stencils",
         "arrays that have changed places once",
-        '0) != W[{bases[0].word}]:"',
-        '0) == W[{bases[0].word}]:"',
+        '0) != W[{bases[0].word}]")',
+        '0) == W[{bases[0].word}]")',
         "stencils",
     ),
     Fault(
