@@ -65,7 +65,7 @@ def row_in_place(spec) -> tuple | None:
     return spec.shape if spec.rank == 0 or short else None
 
 
-def _creation(array, counts):
+def creation(array, counts):
     """What makes the forward array of an array, where its size is sure and does not change."""
     op = None if array is None else array[0]
     fixed = op is not None and not op.attrs.get("dynamic_size") and op.inputs[0].spec.rank == 0
@@ -81,7 +81,7 @@ def slots_in_order(op) -> Tensor | None:
     return last if (constant_of(first), constant_of(step)) == (0, 1) else None
 
 
-class _Whole:
+class Whole:
     """An array that one scatter fills, and that is only read behind it."""
 
     def __init__(self, array, uses, counts, scatter, done):
@@ -118,7 +118,7 @@ class _Whole:
         return self._has_all_slots() and self._shapes_agree()
 
     def _has_all_slots(self):
-        made = _creation(self.array, self._counts)
+        made = creation(self.array, self._counts)
         if made is None:
             return False
         size = self._counts.number(made.inputs[0])
@@ -230,7 +230,7 @@ def written_as_whole(uses, counts, create) -> Tensor | None:
     writes = [op for op in uses.users[(create,)] if op.record in WRITES]
     if [op.record for op in writes] != [SCATTER] or writes[0].graph is not create.graph:
         return None
-    whole = _Whole((create,), uses, counts, writes[0], ())
+    whole = Whole((create,), uses, counts, writes[0], ())
     return whole.value if whole.is_filled() else None
 
 

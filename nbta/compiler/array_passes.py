@@ -1,6 +1,6 @@
 """Passes on arrays that are written as a whole: they are tensors, read by rows."""
 
-from nbta.compiler.array_fills import _creation, _Whole
+from nbta.compiler.array_fills import Whole, creation
 from nbta.compiler.induction import Counts
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
@@ -33,7 +33,7 @@ def _next(program, done):
     uses, counts = analysis(ArrayUses, program), analysis(Counts, program)
     for array in list(uses.users):
         if array is not None and array not in done:
-            found = _Whole.of(array, uses, counts, done)
+            found = Whole.of(array, uses, counts, done)
             if found is not None:
                 return found
     return None
@@ -43,7 +43,7 @@ def _replace_sizes(program):
     """Take the size of an array from where it was made, if it cannot grow."""
     uses, counts, changed = analysis(ArrayUses, program), analysis(Counts, program), False
     for array, users in uses.users.items():
-        made = _creation(array, counts)
+        made = creation(array, counts)
         if made is None or len(array) > 1 or not uses.is_plain(array):
             continue
         for op in [op for op in users if op.record is SIZE]:

@@ -275,11 +275,12 @@ def emit_while(code, op) -> None:
     code.count(body, trips)
     if trips is not None:
         code.sums.update(free_sums(loop))
-    between = None if trips is None else _between(code, loop)
+    size = None if trips is None else _size(code, loop)
+    between = _between(code, loop, size)
     rows = None if trips is None else _rows(code, loop, variables, captured, between)
     code.turned.append([])
     sweeps = trips is not None and rows is None and is_sweep(loop, code.counts)
-    asked = _Asked() if trips is None else _asked(code, loop, between, rows)
+    asked = _Asked() if trips is None else _asked(code, loop, size, rows)
     each = _each_trip(code, body, trips, rows, sweeps, asked)
     with progress_bar(code, op) as counter, each:
         for variable in variables:
@@ -344,17 +345,18 @@ class _Asked(NamedTuple):
 
 
 def _size(code, loop):
-    """How large the code of an iteration is, with what looks at indices."""
+    """How large the code of an iteration is, with what looks at indices; None with loops in it."""
+    if not is_free_of_loops(loop):
+        return None
     operations = list(everything(loop.body))
     items = (op for op in operations if op.record in OF_ITEMS)
-    return len(operations) + INDEX_CHECK_OPERATIONS * sum(
-        not is_within(code.counts, op) for op in items
-    )
+    checked = sum(not is_within(code.counts, op) for op in items)
+    return len(operations) + INDEX_CHECK_OPERATIONS * checked
 
 
-def _between(code, loop):
+def _between(code, loop, size):
     """What holds between the ends of a loop, where these are to be apart; None elsewhere."""
-    if not is_free_of_loops(loop) or _size(code, loop) >= VERY_LARGE_BODY:
+    if size is None or size >= VERY_LARGE_BODY:
         return None
     between = settled(loop, code.counts)
     if between is not None:
@@ -362,15 +364,14 @@ def _between(code, loop):
     return between
 
 
-def _asked(code, loop, between, rows) -> _Asked:
+def _asked(code, loop, size, rows) -> _Asked:
     """What a loop with two versions asks; nothing for one that has a single version."""
     body, counts = loop.body, code.counts
     ends, apart = code.ends_of(body)
     if rows is not None:
         return _Asked((), ends, apart)
-    if not is_free_of_loops(loop):
+    if size is None:
         return _Asked()
-    size = _size(code, loop)
     branches = any(op.record is CASE for op in everything(body))
     pays = ends is not None or LARGE_BODY < size < VERY_LARGE_BODY
     may = branches or size > LARGE_BODY

@@ -14,7 +14,7 @@ from nbta.compiler.manager import analysis
 from nbta.graph.operation import is_inexact
 from nbta.graph.order import ordered
 from nbta.loops import Comment, Function, Return, assign, do, expression, leave, refuse
-from nbta.loops.building import settled
+from nbta.loops.building import finished
 from nbta.runtime.intrinsics import NOT_A_NUMBER, OK, RESIZED
 from nbta.runtime.memory import HEAD
 
@@ -136,12 +136,7 @@ def generate(program, emitter=Emitter) -> Generated:
     first = found.inputs + len(program.inputs)
     needed = [*(t.op for t in program.outputs), *program.targets]
     operations = ordered(list(dict.fromkeys(needed)))
-    uses = Counter(t for op in operations for t in op.inputs)
-    uses.update(program.outputs)
-    places = [
-        _Place(code, tensor, list(changed_from(tensor, uses)), first + k, head)
-        for k, tensor in enumerate(program.outputs)
-    ]
+    places = _places(code, program, operations, first, head)
     code.body(operations, program.outputs)
     code.flush()
     with code.part("results"):
@@ -154,7 +149,7 @@ def generate(program, emitter=Emitter) -> Generated:
             agrees = f"agrees(w, {place.given}, {head}, {place.shape})"
             code.add(leave(f"not {agrees}", Return(expression(RESIZED))))
     code.add(Return(expression(OK)))
-    found.function = Function(tuple(settled(code.top)), dict(code.numbers.values()))
+    found.function = Function(tuple(finished(code.top)), dict(code.numbers.values()))
     found.source = str(found.function)
     found.initial = code.initial
     found.words, found.constants = code.words, code.constants
@@ -214,6 +209,16 @@ def _length(code, known, text):
     return name
 
 
+def _places(code, program, operations, first, head):
+    """Where the results of a program go."""
+    uses = Counter(t for op in operations for t in op.inputs)
+    uses.update(program.outputs)
+    return [
+        _Place(code, tensor, changed_from(tensor, uses), first + k, head)
+        for k, tensor in enumerate(program.outputs)
+    ]
+
+
 class _Place:
     """Where a result goes: an array that is given, if it is large enough, or a new buffer.
 
@@ -229,10 +234,10 @@ class _Place:
         size = spec.dtype.itemsize
         code.add(do("adopt", "w", self.base.word, given, head, spec.rank, size))
         self._is_taken = False
-        for made in (tensor, *before):
+        code.destinations.setdefault(tensor, self._take)
+        for made in before:
             code.destinations.setdefault(made, self._take)
-        if before:  # nothing else is ever there
-            code.change_here(self.base)
+            code.change_here(self.base)  # nothing else is ever there
 
     def _take(self, extents):
         if self._is_taken or self._code.level:

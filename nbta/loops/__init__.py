@@ -29,7 +29,7 @@ alias class, by which LLVM is told which buffers lie apart.
 
 Each module is one thing that is done with nodes:
 
-- `nodes` says what there is, `building` how rules make it: operators, ``where``, `Block`;
+- `nodes` says what there is, `building` how rules make it: statements, `Block`;
 - `printing` shows it as Python, for ``f.source`` and as the key of machine code on disk;
 - `verifying` holds it against the rules that code relies on (with ``NBTA_DEBUG=1``, after each
   program);
@@ -43,20 +43,13 @@ from nbta.loops.building import (
     Block,
     accumulate,
     assign,
-    both,
     call,
     do,
-    either,
     expression,
     leave,
-    nest_of,
-    not_,
     over,
-    product_of,
     refuse,
-    sum_of,
     when,
-    where,
 )
 from nbta.loops.nodes import (
     Accumulate,
@@ -124,20 +117,13 @@ __all__ = [
     "While",
     "accumulate",
     "assign",
-    "both",
     "call",
     "do",
-    "either",
     "expression",
     "leave",
-    "nest_of",
-    "not_",
     "over",
     "printed",
     "printed_function",
-    "product_of",
     "refuse",
-    "sum_of",
     "when",
-    "where",
 ]

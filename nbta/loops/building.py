@@ -7,31 +7,24 @@ from typing import Any
 
 from nbta.loops import text as texts
 from nbta.loops.nodes import (
-    ONE,
-    ZERO,
     Accumulate,
     Assign,
     Call,
     Comment,
-    Constant,
     Evaluate,
     Expression,
     For,
     Guard,
     If,
     Load,
-    Logical,
     Mark,
     Name,
-    Select,
     Statement,
     Store,
-    Unary,
     Versions,
-    While,
     as_node,
     counted,
-    mapped_statement,
+    with_blocks,
 )
 from nbta.loops.versions import versions_of
 
@@ -44,26 +37,6 @@ def expression(value: Any) -> Expression:
 def call(name: str, *arguments: Any) -> Call:
     """A call of a function by its name."""
     return Call(Name(name), tuple(map(expression, arguments)))
-
-
-def where(test: Any, one: Any, other: Any) -> Select:
-    """One of two values."""
-    return Select(expression(test), expression(one), expression(other))
-
-
-def both(*operands: Any) -> Logical:
-    """Whether all of some truth values hold."""
-    return Logical("and", tuple(map(expression, operands)))
-
-
-def either(*operands: Any) -> Logical:
-    """Whether any of some truth values holds."""
-    return Logical("or", tuple(map(expression, operands)))
-
-
-def not_(operand: Any) -> Unary:
-    """Whether a truth value does not hold."""
-    return Unary("not", expression(operand))
 
 
 def assign(target: Any, value: Any) -> Assign | Store:
@@ -104,32 +77,6 @@ def over(name: str, *ends: Any) -> For:
 def when(test: Any) -> If:
     """The header of a branch."""
     return If(expression(test), Block(), Block())
-
-
-def sum_of(*terms: Any) -> Expression:
-    """A sum; numbers that change nothing are left out, as are terms of no text."""
-    nodes = [expression(term) for term in terms if term != ""]
-    nodes = [node for node in nodes if node != ZERO]
-    if not nodes:
-        return ZERO
-    found = nodes[0]
-    for node in nodes[1:]:
-        found = found + node
-    return found
-
-
-def product_of(*terms: Any) -> Expression:
-    """A product; factors that change nothing are left out."""
-    nodes = [expression(factor) for factor in terms]
-    if ZERO in nodes:
-        return ZERO
-    nodes = [node for node in nodes if node != ONE]
-    if not nodes:
-        return ONE
-    found = nodes[0]
-    for node in nodes[1:]:
-        found = found * node
-    return found
 
 
 class Block:
@@ -181,7 +128,7 @@ class Block:
                 block._items.extend(marks)
                 return block
             header = texts.header(header, Block)
-        statement = mapped_statement(header, _itself, lambda _: Block())
+        statement = with_blocks(header, lambda _: Block())
         self._items.append(statement)
         return statement.blocks[0]
 
@@ -223,38 +170,6 @@ class Block:
         return sum(1 for _ in self)
 
 
-def _itself(node: Expression) -> Expression:
-    return node
-
-
-def settled(block: Iterable[Statement]) -> Block:
+def finished(block: Iterable[Statement]) -> Block:
     """A block without places and versions, all the way down."""
-    return Block(map(_settled, block))
-
-
-def _settled(statement: Statement) -> Statement:
-    match statement:
-        case For(variable, start, stop, step, body):
-            return For(variable, start, stop, step, settled(body))
-        case If(test, body, otherwise):
-            return If(test, settled(body), settled(otherwise))
-        case While(test, body):
-            return While(test, settled(body))
-    return statement
-
-
-def nest_of(block: Block, loops: Iterable[tuple[str, Any]]) -> Block:
-    """The innermost block of loops over some names, each from 0 to before a length."""
-    for name, length in loops:
-        block = block.nest(over(name, length))
-    return block
-
-
-def number(node: Expression) -> int | None:
-    """The integer that an expression says; None for others."""
-    match node:
-        case Constant(value) if type(value) is int:
-            return value
-        case Unary("-", Constant(value)) if type(value) is int:
-            return -value
-    return None
+    return Block(with_blocks(statement, finished) for statement in block)

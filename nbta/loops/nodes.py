@@ -621,6 +621,11 @@ def _mapped_compound(statement: Statement, change: Any, block: Any) -> Statement
     return statement
 
 
+def with_blocks(statement: Statement, block: Callable[[Block], Block]) -> Statement:
+    """A statement of the same kind whose blocks ``block`` gives; one without blocks as it is."""
+    return mapped_statement(statement, lambda node: node, block) if statement.blocks else statement
+
+
 def counted(variable: str, ends: tuple[Expression, ...], body: Block) -> For:
     """A loop over what ``range`` gives for one to three arguments."""
     start, stop, step = (ZERO, *ends, ONE) if len(ends) == 1 else (*ends, ONE)[:3]

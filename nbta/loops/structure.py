@@ -20,18 +20,16 @@ from nbta.loops.nodes import (
     Compare,
     Constant,
     Expression,
-    For,
     Guard,
-    If,
     Load,
     Logical,
     Mark,
     Name,
     Statement,
     Unary,
-    While,
     mapped,
     mapped_statement,
+    with_blocks,
 )
 
 
@@ -232,19 +230,8 @@ def without_remarks(statements: Iterable[Statement], block: Callable) -> list[St
     def below(inner):
         return block(without_remarks(inner, block))
 
-    found = []
-    for statement in statements:
-        match statement:
-            case Comment() | Mark():
-                continue
-            case For(variable, start, stop, step, body):
-                statement = For(variable, start, stop, step, below(body))
-            case While(test, body):
-                statement = While(test, below(body))
-            case If(test, body, otherwise):
-                statement = If(test, below(body), below(otherwise))
-        found.append(statement)
-    return found
+    kept = (each for each in statements if not isinstance(each, Comment | Mark))
+    return [with_blocks(each, below) for each in kept]
 
 
 def height(statements: Iterable[Statement]) -> int:

@@ -104,13 +104,12 @@ class _Verifier:
 
     def _forget(self, statement):
         """Drop what holds under conditions that may be others after a statement."""
+        if not self._under:
+            return
         changed = {name for each in statements_in((statement,)) for name in stored_by(each)}
-        if changed and self._under:
-            self._under = {
-                test: names
-                for test, names in self._under.items()
-                if changed.isdisjoint(names_in(test))
-            }
+        self._under = {
+            test: names for test, names in self._under.items() if changed.isdisjoint(names_in(test))
+        }
 
     def _enter(self, statement, given, counters, is_in_loop):
         """Check what is below a statement; whether what comes next is never reached."""
