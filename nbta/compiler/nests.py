@@ -218,6 +218,8 @@ def _follow(end, start, found):
             for each in Branch(tape.op).ends(tape.index):
                 _follow(each, start, found)
             return
+        if tape.op.record is not SAVE:
+            raise NotCompiledError(f"{tape.name} holds sums of adjoints, which a tape has saved")
         found.append(tape.op)
         tape = origin(tape.op.inputs[0])
 

@@ -435,6 +435,41 @@ def test_gradients_in_a_body_of_values_that_went_through_a_growing_past():
     check_grads(nbta.function(program), (np.array(2.0),))
 
 
+@pytest.mark.parametrize("wrt", ["v", "x", "y"])
+@pytest.mark.parametrize("is_deep", [False, True], ids=["loop", "loops"])
+@pytest.mark.parametrize("order", [1, 2])
+def test_derivatives_of_gradients_in_a_body_are_compiled_or_refused(wrt, is_deep, order):
+    """The derivatives save tapes on tapes, and sums of adjoints; not all such nests are compiled."""
+
+    def scaled(u, v):
+        return nbta.while_loop(lambda k, _: k < 2, lambda k, w: (k + 1, w * v), (0, u))[1]
+
+    def program(x):
+        def body(i, y):
+            v = y * x
+
+            def following(j, u):
+                return j + 1, (scaled(u, v) if is_deep else u) * v
+
+            inner = nbta.while_loop(lambda j, _: j <= i, following, (0, v))[1]
+            (slope,) = nbta.gradients([inner], [{"v": v, "x": x, "y": y}[wrt]])
+            return i + 1, y - 0.1 * slope
+
+        return nbta.while_loop(lambda i, _: i < 2, body, (0, x))[1]
+
+    def derived(x, order=order):
+        return nbta.gradients([derived(x, order - 1)], [x])[0] if order else program(x)
+
+    expected = nbta.function(derived, compiled=False)(0.7)
+    try:
+        found = nbta.function(derived, compiled=True)(0.7)
+    except nbta.errors.UnimplementedError as refusal:
+        assert "cannot be compiled" in str(refusal)
+        assert order == 2 or is_deep
+    else:
+        assert found == pytest.approx(expected, rel=1e-9)
+
+
 def test_gradients_in_a_body_through_a_loop_in_it():
     def program(x):
         def body(i, y):
