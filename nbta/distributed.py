@@ -35,8 +35,8 @@ from nbta.api.derivatives import (
 )
 from nbta.errors import FailedPreconditionError, UnimplementedError, invalid
 from nbta.frontend import pickling
-from nbta.ops.bodies import note
-from nbta.ops.elementwise import narrow, widened
+from nbta.ops.core.elementwise import narrow, widened
+from nbta.ops.loops.bodies import note
 from nbta.structure import leaves, map_batches, pack
 from nbta.tensor_array import TensorArray
 

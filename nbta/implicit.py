@@ -14,9 +14,9 @@ from nbta.api.tracing import Function
 from nbta.control.implicit_functions import add_implicit
 from nbta.frontend.pickling import Sent
 from nbta.frontend.source import described
-from nbta.ops.arithmetic import subtract
-from nbta.ops.dispatch import as_tensor
-from nbta.ops.shaping import stop_gradient
+from nbta.ops.core.arithmetic import subtract
+from nbta.ops.core.dispatch import as_tensor
+from nbta.ops.core.shaping import stop_gradient
 from nbta.structure import map_leaves
 
 if TYPE_CHECKING:

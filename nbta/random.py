@@ -15,16 +15,16 @@ import numpy as np
 from nbta.dtypes import as_dtype
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
-from nbta.ops.arithmetic import negative
-from nbta.ops.dispatch import as_array
-from nbta.ops.extents import as_shape
-from nbta.ops.filling import arange
-from nbta.ops.gathering import take
-from nbta.ops.normal import ndtri
-from nbta.ops.random_bits import BITS, below, gamma_of, log1p_of_scipy, philox_bits, unit_of
-from nbta.ops.reductions import prod
-from nbta.ops.shaping import broadcast_to, cast, reshape, shape, shape_of
-from nbta.ops.sorting import argsort
+from nbta.ops.axes.reductions import prod
+from nbta.ops.axes.sorting import argsort
+from nbta.ops.core.arithmetic import negative
+from nbta.ops.core.dispatch import as_array
+from nbta.ops.core.extents import as_shape
+from nbta.ops.core.filling import arange
+from nbta.ops.core.shaping import broadcast_to, cast, reshape, shape, shape_of
+from nbta.ops.indexing.gathering import take
+from nbta.ops.random.random_bits import BITS, below, gamma_of, log1p_of_scipy, philox_bits, unit_of
+from nbta.ops.special.normal import ndtri
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike, DTypeLike, Integer, ShapeLike

@@ -20,10 +20,10 @@ from nbta.dtypes import as_dtype, as_plain, as_value
 from nbta.errors import invalid
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
-from nbta.ops import arrays
-from nbta.ops.arrays import build
-from nbta.ops.dispatch import as_tensor
-from nbta.ops.extents import outside
+from nbta.ops.arrays import tensor_arrays as arrays
+from nbta.ops.arrays.tensor_arrays import build
+from nbta.ops.core.dispatch import as_tensor
+from nbta.ops.core.extents import outside
 from nbta.runtime.raw_methods import (
     TensorArrayGradV3Output,
     TensorArrayV3Output,

@@ -12,8 +12,8 @@ from nbta.classes import node_of
 from nbta.dtypes import as_plain
 from nbta.errors import invalid
 from nbta.graph.operation import Shape, Tensor
-from nbta.ops.joining import concatenate
-from nbta.ops.shaping import reshape, shape_of
+from nbta.ops.core.shaping import reshape, shape_of
+from nbta.ops.indexing.joining import concatenate
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,12 +14,13 @@ from nbta.errors import UnimplementedError, invalid
 from nbta.graph.graph import current
 from nbta.graph.operation import Spec, Tensor
 from nbta.naming import gradient_name
-from nbta.ops import arrays, numbers, tensor_methods
-from nbta.ops.arrays import Access, build
-from nbta.ops.dispatch import as_array, as_tensor, building
-from nbta.ops.extents import pattern_of
-from nbta.ops.filling import arange
-from nbta.ops.shaping import cast, identity, shape
+from nbta.ops import numbers, tensor_methods
+from nbta.ops.arrays import tensor_arrays as arrays
+from nbta.ops.arrays.tensor_arrays import Access, build
+from nbta.ops.core.dispatch import as_array, as_tensor, building
+from nbta.ops.core.extents import pattern_of
+from nbta.ops.core.filling import arange
+from nbta.ops.core.shaping import cast, identity, shape
 from nbta.runtime.request import Concat
 from nbta.tensor_array import TensorArray, as_flow, as_source
 

@@ -609,12 +609,12 @@ class TensorArray(StoreWrapper, ArrayInterface):
             raise AttributeError(errors.not_of_arrays(name), name=name)
 
     def _repr_html_(self) -> Any:
-        from nbta.inspect.array_view import html_of
+        from nbta.display.array_view import html_of
 
         return html_of(self)
 
     def plot(self, axes: Any = None) -> Any:
-        from nbta.inspect.array_view import draw
+        from nbta.display.array_view import draw
 
         return draw(self, axes)
 

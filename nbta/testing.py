@@ -11,10 +11,10 @@ from nbta.api.tracing import Function
 from nbta.control.reverse_mode import gradients
 from nbta.dtypes import as_plain
 from nbta.frontend.entry import prepared
-from nbta.ops.arithmetic import add_n, conj, multiply, real
-from nbta.ops.dispatch import as_tensor
-from nbta.ops.reductions import sum as sum_
-from nbta.ops.shaping import cast
+from nbta.ops.axes.reductions import sum as sum_
+from nbta.ops.core.arithmetic import add_n, conj, multiply, real
+from nbta.ops.core.dispatch import as_tensor
+from nbta.ops.core.shaping import cast
 from nbta.structure import leaves, map_leaves, pack, paths
 
 if TYPE_CHECKING:

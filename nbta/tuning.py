@@ -489,7 +489,7 @@ SOURCES_LISTED = _row(
     "Most arrays have one or two, and no table.",
 )  # fmt: skip
 MOST_HALVES = _row(
-    64, "half exponents", "ops.elementary",
+    64, "half exponents", "ops.elementary.basic",
     "Up to here powers are products: twenty roundings are cheaper than `pow`, 1 ns beside 15.",
 )  # fmt: skip
 TOLD_SECONDS = _row(
@@ -517,24 +517,24 @@ LEFT_OVER_SECONDS = _row(
     "After so long a file that another process was writing is left over.",
 )  # fmt: skip
 TILE_HEIGHT = _row(
-    6, "rows of a product's tile", "runtime.matrices",
+    6, "rows of a product's tile", "kernels.matrices",
     "With 4 vectors a row it takes 24 of 32 registers, with 2 vectors 12 of 16; five more hold "
     "what is being multiplied.",
 )  # fmt: skip
 SUM_CHAINS = _row(
-    8, "independent sums", "runtime.matrices",
+    8, "independent sums", "kernels.matrices",
     "Keep two pipelines of four stages busy.",
 )  # fmt: skip
 DOT_TILES = _row(
-    ((4, 4), (1, 8), (1, 4), (4, 1), (1, 1)), "rows and columns", "runtime.matrices",
+    ((4, 4), (1, 8), (1, 4), (4, 1), (1, 1)), "rows and columns", "kernels.matrices",
     "What `dots` can do at once: up to 16 sums in registers.",
 )  # fmt: skip
 PLAIN_PRODUCT = _row(
-    20_000, "multiply-adds of complex numbers", "runtime.matrices",
+    20_000, "multiply-adds of complex numbers", "kernels.matrices",
     "Below, a plain loop beats the call into BLAS.",
 )  # fmt: skip
 BLAS_PRODUCT = _row(
-    1 << 28, "multiply-adds", "runtime.matrices",
+    1 << 28, "multiply-adds", "kernels.matrices",
     "Above, BLAS with two threads beats tiles with one, where vectors have 64 bytes. In GFLOP/s "
     "for float32, tiles, BLAS with one thread and with two, on a Zen 5 at 4 GHz: 237, 107, 188 "
     "for (128, 512, 512), 242, 119, 203 for (512, 512, 512), 236, 116, 199 for (512, 1024, 512), "
@@ -542,46 +542,46 @@ BLAS_PRODUCT = _row(
     "processors, a call of BLAS with two threads takes up to 30 ms.",
 )  # fmt: skip
 BLAS_PRODUCT_NARROW = _row(
-    1 << 23, "multiply-adds", "runtime.matrices",
+    1 << 23, "multiply-adds", "kernels.matrices",
     "The same where vectors have less. With AVX2 only: 82, 103, 171 for (64, 256, 1024), 122, "
     "112, 184 for (128, 512, 512).",
 )  # fmt: skip
 PRODUCT_DEPTH = _row(
-    256, "rows of the inner dimension", "runtime.matrices",
+    256, "rows of the inner dimension", "kernels.matrices",
     "Gone through for one tile: 240 GFLOP/s for (64, 256, 1024), with 128 rows 231, with 64 rows "
     "218. Packing what is not transposed costs more than it gains: 213.",
 )  # fmt: skip
 PRODUCT_BYTES = _row(
-    1 << 16, "bytes", "runtime.matrices",
+    1 << 16, "bytes", "kernels.matrices",
     "PRODUCT_DEPTH rows of a tile have no more: they must fit a cache.",
 )  # fmt: skip
 TRANSPOSED_ROWS = _row(
-    12, "rows", "runtime.matrices",
+    12, "rows", "kernels.matrices",
     "From here on a transposed b is written the other way round. In GFLOP/s by `dots` and by "
     "turning: 190 and 83 for (4, 256, 64), 182 and 117 for (8, 384, 128), 158 and 172 for (12, "
     "96, 32), 157 and 181 for (16, 96, 32), 184 and 182 for (24, 384, 128).",
 )  # fmt: skip
 SPILLED_BYTES = _row(
-    1 << 20, "bytes", "runtime.matrices",
+    1 << 20, "bytes", "kernels.matrices",
     "Such a b does not stay in the second cache; a row times it goes through ROW_SLICE rows of b "
     "at once, so that it reads it nearly in order: 72 GB/s for (1, 256, 1024), by tiles 51.",
 )  # fmt: skip
-ROW_SLICE = _row(8, "rows", "runtime.matrices", "See SPILLED_BYTES.")
+ROW_SLICE = _row(8, "rows", "kernels.matrices", "See SPILLED_BYTES.")
 FACTOR_BLOCK = _row(
-    24, "rows and columns", "runtime.factors",
+    24, "rows and columns", "kernels.factors",
     "Bounds what of a factor is computed without products.",
 )  # fmt: skip
-FACTOR_PLAIN = _row(64, "rows", "runtime.factors", "Up to here there are no blocks.")
+FACTOR_PLAIN = _row(64, "rows", "kernels.factors", "Up to here there are no blocks.")
 FACTOR_LAPACK = _row(
-    768, "rows", "runtime.factors",
+    768, "rows", "kernels.factors",
     "Above, LAPACK with its threads is faster than blocks, if it has the processors.",
 )  # fmt: skip
 FACTOR_PRODUCT = _row(
-    (32, 64, 128), "rows, inner length and columns", "runtime.factors",
+    (32, 64, 128), "rows, inner length and columns", "kernels.factors",
     "Of the products that blocks are made of.",
 )  # fmt: skip
 FACTOR_COLUMNS = _row(
-    16, "columns, or rows", "runtime.factors",
+    16, "columns, or rows", "kernels.factors",
     "Columns of a right side from which on blocks are worth it, and rows up to which a factor's "
     "derivative needs none: for 8 it takes 0.13 us, in one block 0.4.",
 )  # fmt: skip

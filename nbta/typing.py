@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 if TYPE_CHECKING:
     from nbta.graph.operation import Tensor
-    from nbta.ops.changes import At
+    from nbta.ops.indexing.changes import At
 else:  # looked up when it is asked for, so that every module may import this one
     Tensor = ForwardRef("Tensor", module="nbta.graph.operation")
 

@@ -14,7 +14,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class KernelsHook(BuildHookInterface):
-    """Runs `nbta.runtime.ahead` of the sources that are built."""
+    """Runs `nbta.kernels.ahead` of the sources that are built."""
 
     made = None
 
@@ -25,7 +25,7 @@ class KernelsHook(BuildHookInterface):
         self.made = tempfile.mkdtemp(prefix="nbta-kernels-")
         paths = [self.root, os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-        command = [sys.executable, "-m", "nbta.runtime.ahead", self.made]
+        command = [sys.executable, "-m", "nbta.kernels.ahead", self.made]
         if subprocess.run(command, env=environment, check=False).returncode:
             shutil.rmtree(self.made, ignore_errors=True)
             raise SystemExit("kernels could not be compiled; NBTA_BUILD_KERNELS=0 leaves them out")

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 import nbta
-from nbta.ops import residuals
+from nbta.ops.loops import residuals
 
 from . import common
 

@@ -5,7 +5,7 @@ import numpy as np
 from scipy import special
 
 import nbta
-from nbta.runtime import vector_math
+from nbta.kernels import vector_math
 
 NAMES = ("exp", "expm1", "tanh", "log", "log1p", "sigmoid", "softplus", "erf")
 

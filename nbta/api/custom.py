@@ -19,8 +19,8 @@ from nbta.frontend.pickling import Sent
 from nbta.frontend.source import described
 from nbta.graph.operation import Spec
 from nbta.immutable import own_numpy, refusals
-from nbta.ops.dispatch import apply, define
-from nbta.ops.filling import zeros_like
+from nbta.ops.core.dispatch import apply, define
+from nbta.ops.core.filling import zeros_like
 from nbta.runtime.numba_private import Dispatcher, cpu_target
 from nbta.shapes import Dim
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nbta.graph.operation import Operation, Tensor
-    from nbta.ops.dispatch import F
+    from nbta.ops.core.dispatch import F
     from nbta.typing import ArrayLike
 
 

@@ -36,16 +36,16 @@ from nbta.frontend.pickling import Sent
 from nbta.graph.graph import current, leaving, within
 from nbta.graph.operation import FLOW, Tensor
 from nbta.graph.order import ordered
-from nbta.ops.arithmetic import add_n, equal, multiply
-from nbta.ops.arranging import moveaxis
-from nbta.ops.checks import checked
-from nbta.ops.dispatch import as_tensor
-from nbta.ops.filling import arange, ones_like, zeros_like
-from nbta.ops.joining import concatenate
-from nbta.ops.mapping import no_rows
-from nbta.ops.reductions import sum as sum_
-from nbta.ops.shaping import broadcast_to, cast, identity, reshape, shape, shape_of, size
-from nbta.ops.truths import all as all_
+from nbta.ops.axes.reductions import sum as sum_
+from nbta.ops.axes.truths import all as all_
+from nbta.ops.core.arithmetic import add_n, equal, multiply
+from nbta.ops.core.checks import checked
+from nbta.ops.core.dispatch import as_tensor
+from nbta.ops.core.filling import arange, ones_like, zeros_like
+from nbta.ops.core.shaping import broadcast_to, cast, identity, reshape, shape, shape_of, size
+from nbta.ops.indexing.arranging import moveaxis
+from nbta.ops.indexing.joining import concatenate
+from nbta.ops.loops.mapping import no_rows
 from nbta.structure import describe, layout, leaves, map_batches, map_leaves, pack, paths
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
-from nbta.ops.checks import first_token, order_now, print_values
-from nbta.ops.dispatch import building
+from nbta.ops.core.checks import first_token, order_now, print_values
+from nbta.ops.core.dispatch import building
 from nbta.structure import leaves, pack
 
 if TYPE_CHECKING:

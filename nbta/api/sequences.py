@@ -29,18 +29,18 @@ from nbta.graph.graph import Graph, SubGraph, current
 from nbta.graph.operation import Tensor, is_inexact
 from nbta.immutable import bodies, computed, frozen
 from nbta.locations import warn_caller
-from nbta.ops.arithmetic import equal, floor_divide, minimum
-from nbta.ops.arranging import moveaxis, ranked
-from nbta.ops.axis_arguments import one_axis
-from nbta.ops.checks import Acts, Order, Unordered, checked, entered, first_token
-from nbta.ops.dispatch import as_array, as_tensor, building, data_spec, stands_for
-from nbta.ops.extents import outside
-from nbta.ops.filling import arange
-from nbta.ops.gathering import take
-from nbta.ops.indexing import GETITEM, getitem
-from nbta.ops.joining import concatenate, stack
-from nbta.ops.mapping import add_map, is_closed, row_spec
-from nbta.ops.shaping import CAST, SHAPE, cast, reshape, shape
+from nbta.ops.core.arithmetic import equal, floor_divide, minimum
+from nbta.ops.core.axis_arguments import one_axis
+from nbta.ops.core.checks import Acts, Order, Unordered, checked, entered, first_token
+from nbta.ops.core.dispatch import as_array, as_tensor, building, data_spec, stands_for
+from nbta.ops.core.extents import outside
+from nbta.ops.core.filling import arange
+from nbta.ops.core.shaping import CAST, SHAPE, cast, reshape, shape
+from nbta.ops.indexing.arranging import moveaxis, ranked
+from nbta.ops.indexing.gathering import take
+from nbta.ops.indexing.items import GETITEM, getitem
+from nbta.ops.indexing.joining import concatenate, stack
+from nbta.ops.loops.mapping import add_map, is_closed, row_spec
 from nbta.progress import bar
 from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
 from nbta.symbolic import SymbolicTensorArray

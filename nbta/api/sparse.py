@@ -20,10 +20,10 @@ from nbta.frontend.pickling import Sent
 from nbta.graph.graph import current, leaving
 from nbta.graph.operation import Tensor
 from nbta.locations import warn_caller
-from nbta.ops.arithmetic import equal
-from nbta.ops.dispatch import as_tensor
-from nbta.ops.filling import arange
-from nbta.ops.shaping import cast, reshape, shape_of
+from nbta.ops.core.arithmetic import equal
+from nbta.ops.core.dispatch import as_tensor
+from nbta.ops.core.filling import arange
+from nbta.ops.core.shaping import cast, reshape, shape_of
 from nbta.structure import describe, leaves
 
 if TYPE_CHECKING:
@@ -356,7 +356,7 @@ def _colours(pattern: Any) -> Any:
 
     The rows with most neighbours come first; where all have a common column, each has a colour.
     """
-    from nbta.runtime.sparse_patterns import colours, neighbours
+    from nbta.kernels.sparse_patterns import colours, neighbours
 
     back = pattern.T.tocsr()
     used = np.flatnonzero(np.diff(pattern.indptr))

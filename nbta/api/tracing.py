@@ -54,9 +54,9 @@ from nbta.graph.operation import DATA, Spec, Tensor
 from nbta.immutable import anywhere, computed, in_body, own_numpy
 from nbta.inspect.flow_check import lost_write
 from nbta.locations import of_error, warn_caller
-from nbta.ops.checks import left_over
-from nbta.ops.dispatch import as_array, as_tensor
-from nbta.ops.filling import PLACEHOLDER
+from nbta.ops.core.checks import left_over
+from nbta.ops.core.dispatch import as_array, as_tensor
+from nbta.ops.core.filling import PLACEHOLDER
 from nbta.shapes import Dim
 from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
 from nbta.symbolic import SymbolicTensorArray

@@ -579,7 +579,7 @@ class Elementary(Elementwise):
     Parameters
     ----------
     name : str
-        What it is called in source: a name in `nbta.runtime.vector_math`, where ``compiled`` is
+        What it is called in source: a name in `nbta.kernels.vector_math`, where ``compiled`` is
         None.
     of_complex : str, optional
         The name of one for complex numbers. Numba's functions of complex numbers that give other

@@ -1,7 +1,7 @@
 """Logarithms of the gamma function, and derivatives, of positive numbers in vector instructions.
 
 What SciPy has branches and takes 15 to 20 ns a number, and derivatives of the digamma function, as
-sums of powers, 130 ns. Here nothing branches, as in `nbta.runtime.vector_math`. From 8 on it is
+sums of powers, 130 ns. Here nothing branches, as in `nbta.kernels.vector_math`. From 8 on it is
 Stirling's series, below it the functional equation, which leads to a polynomial near a zero: that
 of the logarithm at 2, and that of the digamma function between 1 and 2. Further derivatives have no
 zero, and their functional equation leads to the series, from 10 on. Terms and factors of the
@@ -12,7 +12,7 @@ within 5 units in the last place, near zeros too.
 
 from math import comb, factorial
 
-from nbta.runtime.vector_math import Value, _log, _polynomial, _scalar, select
+from nbta.kernels.vector_math import Value, _log, _polynomial, _scalar, select
 from nbta.tuning import (
     POLYGAMMA_FROM,
     POSITIVE_GAMMAS_LEAST,

@@ -12,8 +12,14 @@ from nbta.graph.operation import HANDLE
 from nbta.graph.order import ordered
 from nbta.graph.views import arguments, variables_in
 from nbta.loops import accumulate, assign, call, do, over, when
-from nbta.ops.arithmetic import add
-from nbta.ops.arrays import (
+from nbta.ops.arrays.index_lists import (
+    GATHER_SLOT_LIST,
+    ON_SLOT_LISTS,
+    READ_SLOT_LIST,
+    SLOT_LIST,
+    WRITE_SLOT_LIST,
+)
+from nbta.ops.arrays.tensor_arrays import (
     CONCAT,
     CREATE,
     GATHER,
@@ -26,15 +32,9 @@ from nbta.ops.arrays import (
     WRITES,
     clears,
 )
-from nbta.ops.dispatch import CONSTANT
-from nbta.ops.filling import RANGE
-from nbta.ops.index_lists import (
-    GATHER_SLOT_LIST,
-    ON_SLOT_LISTS,
-    READ_SLOT_LIST,
-    SLOT_LIST,
-    WRITE_SLOT_LIST,
-)
+from nbta.ops.core.arithmetic import add
+from nbta.ops.core.dispatch import CONSTANT
+from nbta.ops.core.filling import RANGE
 from nbta.runtime import plain as rt
 
 ADD = add.record

@@ -11,11 +11,20 @@ from nbta.graph.graph import lies_in, substitute
 from nbta.graph.operation import DATA, FLOW, Operation, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.views import Loop, Variable, is_loop, origin, owners
-from nbta.ops.arrays import CREATE, GATHER, LOOKUPS, READ, READS, SCATTER, WRITE, WRITES
-from nbta.ops.dispatch import special
-from nbta.ops.filling import RANGE
-from nbta.ops.indexing import GETITEM, SYMBOLIC
-from nbta.ops.trip_counts import constant_of, counts_trips
+from nbta.ops.arrays.tensor_arrays import (
+    CREATE,
+    GATHER,
+    LOOKUPS,
+    READ,
+    READS,
+    SCATTER,
+    WRITE,
+    WRITES,
+)
+from nbta.ops.core.dispatch import special
+from nbta.ops.core.filling import RANGE
+from nbta.ops.indexing.items import GETITEM, SYMBOLIC
+from nbta.ops.loops.trip_counts import constant_of, counts_trips
 from nbta.tuning import PACKED_ROW
 
 

@@ -6,9 +6,9 @@ from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
 from nbta.graph.graph import substitute
-from nbta.ops.aliases import ArrayUses
-from nbta.ops.arrays import SIZE
-from nbta.ops.shaping import CAST
+from nbta.ops.arrays.tensor_arrays import SIZE
+from nbta.ops.core.shaping import CAST
+from nbta.ops.loops.aliases import ArrayUses
 
 
 @contract(requires=[Fact.RANKS])

@@ -16,11 +16,11 @@ from nbta.compiler.touched import is_within
 from nbta.graph.graph import SubGraph, everything, running, subgraphs, substitute
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import Loop, is_loop, origin
-from nbta.ops.arithmetic import add, multiply, subtract
-from nbta.ops.branch import CASE
-from nbta.ops.dispatch import CONSTANT, constant_in
-from nbta.ops.indexing import GETITEM
-from nbta.ops.trip_counts import is_integer
+from nbta.ops.core.arithmetic import add, multiply, subtract
+from nbta.ops.core.dispatch import CONSTANT, constant_in
+from nbta.ops.indexing.items import GETITEM
+from nbta.ops.loops.branch import CASE
+from nbta.ops.loops.trip_counts import is_integer
 
 _INDICES = frozenset((add.record, subtract.record, multiply.record))
 

@@ -23,19 +23,9 @@ from nbta.compiler import lowering, rolling, short_loops
 from nbta.compiler.lowering import NotLoweredError, lowered
 from nbta.compiler.phases import phase
 from nbta.graph.operation import TABLE
+from nbta.kernels import exponential, factors, fourier, matrices, vector_math
 from nbta.loops import Block, Function, nodes, printing, structure, text
-from nbta.runtime import (
-    clock,
-    exponential,
-    factors,
-    fourier,
-    intrinsics,
-    machine_code,
-    matrices,
-    memory,
-    plain,
-    vector_math,
-)
+from nbta.runtime import clock, intrinsics, machine_code, memory, plain
 from nbta.runtime.numba_private import ShortPipeline, global_compiler_lock
 from nbta.runtime.object_files import only_overload
 

@@ -7,10 +7,10 @@ import numpy as np
 from nbta.graph.graph import lies_in
 from nbta.graph.operation import DATA, Tensor
 from nbta.graph.views import Branch, Loop, holder_in, is_body_of_branch, is_branch, is_loop
-from nbta.ops.arrays import READS
-from nbta.ops.dispatch import as_tensor, special
-from nbta.ops.residuals import empty_tape
-from nbta.ops.shaping import INT64, cast
+from nbta.ops.arrays.tensor_arrays import READS
+from nbta.ops.core.dispatch import as_tensor, special
+from nbta.ops.core.shaping import INT64, cast
+from nbta.ops.loops.residuals import empty_tape
 
 
 def owners_around(graph, depth) -> list | None:

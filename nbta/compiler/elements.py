@@ -13,18 +13,18 @@ from nbta.compiler.carrying import as_long, bodies_of, threaded
 from nbta.control.control_flow import cond
 from nbta.graph.graph import current, lies_in
 from nbta.graph.operation import Spec, Tensor
-from nbta.ops.arithmetic import ADD_N, add, floor_divide, less, maximum, subtract
-from nbta.ops.arrays import CREATE, SCATTER, SIZE, WRITE, WRITES, Access
-from nbta.ops.bodies import trace
-from nbta.ops.dispatch import as_tensor
-from nbta.ops.filling import arange, zeros
-from nbta.ops.gathering import take
-from nbta.ops.indexing import getitem, set_item
-from nbta.ops.joining import concatenate, expand_dims, stack
-from nbta.ops.loop import COUNTER, ONE, add_while
-from nbta.ops.reductions import cumsum, prod
-from nbta.ops.reductions import sum as summed
-from nbta.ops.shaping import INT64, cast, reshape, shape_of
+from nbta.ops.arrays.tensor_arrays import CREATE, SCATTER, SIZE, WRITE, WRITES, Access
+from nbta.ops.axes.reductions import cumsum, prod
+from nbta.ops.axes.reductions import sum as summed
+from nbta.ops.core.arithmetic import ADD_N, add, floor_divide, less, maximum, subtract
+from nbta.ops.core.dispatch import as_tensor
+from nbta.ops.core.filling import arange, zeros
+from nbta.ops.core.shaping import INT64, cast, reshape, shape_of
+from nbta.ops.indexing.gathering import take
+from nbta.ops.indexing.items import getitem, set_item
+from nbta.ops.indexing.joining import concatenate, expand_dims, stack
+from nbta.ops.loops.bodies import trace
+from nbta.ops.loops.loop import COUNTER, ONE, add_while
 
 
 def element_shape(tapes, create):

@@ -22,12 +22,12 @@ from nbta.graph.operation import DATA, FLOW, HANDLE, Tensor
 from nbta.graph.order import before, ordered
 from nbta.graph.views import Branch, Loop, is_body_of_branch, place_of
 from nbta.loops import Break, Comment, Pass, assign, do, leave, over, when
-from nbta.ops.arithmetic import add, multiply, subtract
-from nbta.ops.branch import CASE
-from nbta.ops.dispatch import CONSTANT, PARAMETER
-from nbta.ops.loop import WHILE
-from nbta.ops.shaping import CAST, SHAPE, SIZE
-from nbta.ops.trip_counts import is_integer, plain_limit, trips_on_entry
+from nbta.ops.core.arithmetic import add, multiply, subtract
+from nbta.ops.core.dispatch import CONSTANT, PARAMETER
+from nbta.ops.core.shaping import CAST, SHAPE, SIZE
+from nbta.ops.loops.branch import CASE
+from nbta.ops.loops.loop import WHILE
+from nbta.ops.loops.trip_counts import is_integer, plain_limit, trips_on_entry
 from nbta.progress import bar
 from nbta.runtime.intrinsics import ANSWER, INTERRUPTED, OK, PYTHON, WATCH
 from nbta.runtime.plain import HINT

@@ -18,13 +18,13 @@ from nbta.graph.graph import subgraphs
 from nbta.graph.labels import Labels
 from nbta.graph.views import Loop, is_branch, is_loop, owners
 from nbta.locations import Origin
-from nbta.ops.arrays import CREATE
-from nbta.ops.checks import PRINT
-from nbta.ops.dispatch import CONSTANT, PARAMETER
-from nbta.ops.draws import DRAW
-from nbta.ops.loop import WHILE
-from nbta.ops.mapping import MAP
-from nbta.ops.trip_counts import constant_of, limit_before
+from nbta.ops.arrays.tensor_arrays import CREATE
+from nbta.ops.core.checks import PRINT
+from nbta.ops.core.dispatch import CONSTANT, PARAMETER
+from nbta.ops.loops.loop import WHILE
+from nbta.ops.loops.mapping import MAP
+from nbta.ops.loops.trip_counts import constant_of, limit_before
+from nbta.ops.random.draws import DRAW
 from nbta.tuning import UNWARNED_COPY
 
 

@@ -8,7 +8,7 @@ from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.program import Program, changes
 from nbta.compiler.tapes import Tapes
 from nbta.graph.views import origin
-from nbta.ops.arrays import GATHER, READ, SIZE, WRITE
+from nbta.ops.arrays.tensor_arrays import GATHER, READ, SIZE, WRITE
 
 
 @contract(requires=[Fact.RANKS])

@@ -19,7 +19,7 @@ from nbta.compiler.induction import Counts, Linear, Trip, depth, is_outside
 from nbta.graph.graph import lies_in
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import Loop, Variable, is_loop, origin
-from nbta.ops.indexing import ADD_ITEM, SET_ITEM, picks_of
+from nbta.ops.indexing.items import ADD_ITEM, SET_ITEM, picks_of
 
 
 class Item(NamedTuple):

@@ -20,9 +20,19 @@ from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in, substitute
 from nbta.graph.operation import DATA, Operation, Tensor
 from nbta.graph.views import Loop, holder_in, is_loop, owners
-from nbta.ops.arrays import CREATE, GATHER, LOOKUP, READ, SCATTER, SIZE, WRITE, WRITES, clears
-from nbta.ops.filling import zeros
-from nbta.ops.indexing import add_item, getitem
+from nbta.ops.arrays.tensor_arrays import (
+    CREATE,
+    GATHER,
+    LOOKUP,
+    READ,
+    SCATTER,
+    SIZE,
+    WRITE,
+    WRITES,
+    clears,
+)
+from nbta.ops.core.filling import zeros
+from nbta.ops.indexing.items import add_item, getitem
 
 
 @contract(requires=[Fact.RANKS])

@@ -30,7 +30,7 @@ from nbta.compiler.specialising import fits_pattern
 from nbta.graph.graph import SubGraph
 from nbta.graph.operation import Operation, Spec
 from nbta.graph.order import ordered
-from nbta.ops.indexing import SYMBOLIC
+from nbta.ops.indexing.items import SYMBOLIC
 from nbta.runtime import machine_code
 from nbta.shapes import Dim
 from nbta.tuning import CACHED_ARRAYS

@@ -13,13 +13,13 @@ from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in, subgraphs
 from nbta.graph.operation import DATA
 from nbta.graph.views import Loop, is_loop, origin, variable_of
-from nbta.ops.arithmetic import add, less, maximum, minimum, multiply
-from nbta.ops.bodies import trace
-from nbta.ops.dispatch import CONSTANT, PARAMETER, as_tensor
-from nbta.ops.loop import COUNTER, ONE, add_while
-from nbta.ops.residuals import empty_tape, save
-from nbta.ops.shaping import INT64, cast
-from nbta.ops.trip_counts import constant_of, limit_before, step_of
+from nbta.ops.core.arithmetic import add, less, maximum, minimum, multiply
+from nbta.ops.core.dispatch import CONSTANT, PARAMETER, as_tensor
+from nbta.ops.core.shaping import INT64, cast
+from nbta.ops.loops.bodies import trace
+from nbta.ops.loops.loop import COUNTER, ONE, add_while
+from nbta.ops.loops.residuals import empty_tape, save
+from nbta.ops.loops.trip_counts import constant_of, limit_before, step_of
 
 
 class Again:

@@ -13,16 +13,16 @@ from nbta import shapes
 from nbta.graph.graph import Analysis, Graph, SubGraph, lies_in
 from nbta.graph.operation import Tensor
 from nbta.graph.views import Loop, is_loop, origin, variable_of
-from nbta.ops.arithmetic import add, maximum, multiply, subtract
-from nbta.ops.arrays import CREATE, GATHER, SIZE
-from nbta.ops.dispatch import CONSTANT, PARAMETER
-from nbta.ops.filling import RANGE
-from nbta.ops.gathering import TAKE
-from nbta.ops.indexing import GETITEM
-from nbta.ops.joining import STACK
-from nbta.ops.loop import WHILE
-from nbta.ops.shaping import CAST, IDENTITY, SHAPE
-from nbta.ops.trip_counts import compared, constant_of, is_integer, step_of, tests_of
+from nbta.ops.arrays.tensor_arrays import CREATE, GATHER, SIZE
+from nbta.ops.core.arithmetic import add, maximum, multiply, subtract
+from nbta.ops.core.dispatch import CONSTANT, PARAMETER
+from nbta.ops.core.filling import RANGE
+from nbta.ops.core.shaping import CAST, IDENTITY, SHAPE
+from nbta.ops.indexing.gathering import TAKE
+from nbta.ops.indexing.items import GETITEM
+from nbta.ops.indexing.joining import STACK
+from nbta.ops.loops.loop import WHILE
+from nbta.ops.loops.trip_counts import compared, constant_of, is_integer, step_of, tests_of
 
 ADD, SUB, MUL, MAXIMUM = (f.record for f in (add, subtract, multiply, maximum))
 

@@ -15,9 +15,9 @@ from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import SubGraph, running, substitute
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import origin
-from nbta.ops.dispatch import CONSTANT
-from nbta.ops.indexing import ADD_ITEM, GETITEM, SCATTER_SLICE
-from nbta.ops.shaping import SHAPE
+from nbta.ops.core.dispatch import CONSTANT
+from nbta.ops.core.shaping import SHAPE
+from nbta.ops.indexing.items import ADD_ITEM, GETITEM, SCATTER_SLICE
 from nbta.shapes import is_known
 
 

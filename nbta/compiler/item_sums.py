@@ -15,9 +15,9 @@ from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import running, substitute
 from nbta.graph.operation import Tensor, is_inexact
 from nbta.graph.views import Loop, is_loop
-from nbta.ops.arithmetic import add
-from nbta.ops.dispatch import as_tensor
-from nbta.ops.indexing import ADD_ITEM, index_of
+from nbta.ops.core.arithmetic import add
+from nbta.ops.core.dispatch import as_tensor
+from nbta.ops.indexing.items import ADD_ITEM, index_of
 
 
 @contract(requires=[Fact.RANKS], reorders=True)

@@ -25,10 +25,10 @@ from nbta.graph.copying import Captured, Copy, copied
 from nbta.graph.graph import lies_in, live, running, substitute
 from nbta.graph.operation import DATA, Operation, Tensor
 from nbta.graph.views import Branch, Loop, Variable, is_branch, is_loop
-from nbta.ops.arrays import CREATE, READ, SIZE, WRITE
-from nbta.ops.indexing import ADD_ITEM
-from nbta.ops.residuals import ADD_SAVED, RESTORE, SHADOW
-from nbta.ops.trip_counts import counts_trips, is_integer
+from nbta.ops.arrays.tensor_arrays import CREATE, READ, SIZE, WRITE
+from nbta.ops.indexing.items import ADD_ITEM
+from nbta.ops.loops.residuals import ADD_SAVED, RESTORE, SHADOW
+from nbta.ops.loops.trip_counts import counts_trips, is_integer
 
 #: What a trip back may do besides computing: read tapes, and keep some that are its own.
 _KEEPING = {CREATE, READ, WRITE, SIZE, SHADOW}

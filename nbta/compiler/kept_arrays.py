@@ -33,15 +33,24 @@ from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in, substitute
 from nbta.graph.operation import DATA, Spec, Tensor
 from nbta.graph.views import Branch, Loop, is_branch, is_loop, origin
-from nbta.ops.arithmetic import add, multiply
-from nbta.ops.arrays import CONCAT, CREATE, GATHER, LOOKUPS, READ, SIZE, WRITES, Access
-from nbta.ops.dispatch import CONSTANT, as_tensor
-from nbta.ops.filling import zeros
-from nbta.ops.gathering import take
-from nbta.ops.indexing import getitem
-from nbta.ops.joining import concatenate, stack
-from nbta.ops.residuals import EMPTY, RESTORE, SAVE, empty_tape, restore, saved_by, tape_spec
-from nbta.ops.shaping import INT64, cast, reshape, shape_of
+from nbta.ops.arrays.tensor_arrays import (
+    CONCAT,
+    CREATE,
+    GATHER,
+    LOOKUPS,
+    READ,
+    SIZE,
+    WRITES,
+    Access,
+)
+from nbta.ops.core.arithmetic import add, multiply
+from nbta.ops.core.dispatch import CONSTANT, as_tensor
+from nbta.ops.core.filling import zeros
+from nbta.ops.core.shaping import INT64, cast, reshape, shape_of
+from nbta.ops.indexing.gathering import take
+from nbta.ops.indexing.items import getitem
+from nbta.ops.indexing.joining import concatenate, stack
+from nbta.ops.loops.residuals import EMPTY, RESTORE, SAVE, empty_tape, restore, saved_by, tape_spec
 
 
 @contract(requires=[Fact.RANKS, Fact.TAPES_OF_LOOPS], breaks=[Fact.SAVED_BY_TAPES])

@@ -20,7 +20,7 @@ from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in, substitute
 from nbta.graph.operation import DATA
 from nbta.graph.views import Loop, is_body_of_branch, origin
-from nbta.ops.residuals import SAVE, restore
+from nbta.ops.loops.residuals import SAVE, restore
 from nbta.tuning import (
     ARRAY_PRICE,
     BYTE_PRICE,

@@ -14,14 +14,14 @@ from nbta.codegen.values import NUMBERS
 from nbta.graph.graph import live, subgraphs
 from nbta.graph.operation import HANDLE
 from nbta.graph.views import Branch, Loop, is_branch, is_loop, variable_of
-from nbta.ops.arithmetic import ADD_N, NEGATIVE, add, divide, multiply, subtract
-from nbta.ops.arrays import CREATE, READ, WRITE
-from nbta.ops.dispatch import CONSTANT, PARAMETER
-from nbta.ops.filling import FILL
-from nbta.ops.indexing import ADD_ITEM, SET_ITEM, SYMBOLIC
-from nbta.ops.products import MATMUL
-from nbta.ops.reductions import MEAN, SUM
-from nbta.ops.shaping import BROADCAST_TO, CAST, IDENTITY, RESHAPE, SUM_TO
+from nbta.ops.arrays.tensor_arrays import CREATE, READ, WRITE
+from nbta.ops.axes.reductions import MEAN, SUM
+from nbta.ops.core.arithmetic import ADD_N, NEGATIVE, add, divide, multiply, subtract
+from nbta.ops.core.dispatch import CONSTANT, PARAMETER
+from nbta.ops.core.filling import FILL
+from nbta.ops.core.shaping import BROADCAST_TO, CAST, IDENTITY, RESHAPE, SUM_TO
+from nbta.ops.indexing.items import ADD_ITEM, SET_ITEM, SYMBOLIC
+from nbta.ops.linalg.products import MATMUL
 from nbta.tuning import UNTILED_ITEMS
 
 FLOATS = frozenset(map(np.dtype, (np.float32, np.float64, np.complex64, np.complex128)))

@@ -16,8 +16,8 @@ from nbta.compiler.touched import ends_outside
 from nbta.graph.graph import everything
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import Loop
-from nbta.ops.arithmetic import WHERE, equal, mod, not_equal
-from nbta.ops.trip_counts import compared, constant_of, is_integer
+from nbta.ops.core.arithmetic import WHERE, equal, mod, not_equal
+from nbta.ops.loops.trip_counts import compared, constant_of, is_integer
 from nbta.tuning import END_ITERATIONS
 
 

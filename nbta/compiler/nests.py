@@ -36,15 +36,25 @@ from nbta.graph.views import (
     origin,
     variable_of,
 )
-from nbta.ops.arithmetic import ADD_N, add, less
-from nbta.ops.arrays import CREATE, GATHER, LOOKUP, READ, SIZE, TRIP, WRITTEN, Access, build
-from nbta.ops.bodies import trace
-from nbta.ops.dispatch import CONSTANT, PARAMETER, as_tensor, special
-from nbta.ops.filling import zeros
-from nbta.ops.indexing import add_item, getitem
-from nbta.ops.joining import concatenate, stack
-from nbta.ops.loop import COUNTER, ONE, add_while
-from nbta.ops.residuals import (
+from nbta.ops.arrays.tensor_arrays import (
+    CREATE,
+    GATHER,
+    LOOKUP,
+    READ,
+    SIZE,
+    TRIP,
+    WRITTEN,
+    Access,
+    build,
+)
+from nbta.ops.core.arithmetic import ADD_N, add, less
+from nbta.ops.core.dispatch import CONSTANT, PARAMETER, as_tensor, special
+from nbta.ops.core.filling import zeros
+from nbta.ops.indexing.items import add_item, getitem
+from nbta.ops.indexing.joining import concatenate, stack
+from nbta.ops.loops.bodies import trace
+from nbta.ops.loops.loop import COUNTER, ONE, add_while
+from nbta.ops.loops.residuals import (
     ADD_SAVED,
     ADD_SHADOWS,
     EMPTY,

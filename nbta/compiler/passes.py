@@ -15,9 +15,9 @@ from nbta.graph.graph import drop_unused, keep_live, live, running, subgraphs, s
 from nbta.graph.operation import FLOW, Operation, Tensor
 from nbta.graph.order import before, ordered
 from nbta.graph.views import Branch, Loop, is_branch, is_loop, place_of
-from nbta.ops.aliases import ArrayUses
-from nbta.ops.arrays import CLOSE, WRITES
-from nbta.ops.dispatch import CONSTANT, PARAMETER, constant_in, operation_key
+from nbta.ops.arrays.tensor_arrays import CLOSE, WRITES
+from nbta.ops.core.dispatch import CONSTANT, PARAMETER, constant_in, operation_key
+from nbta.ops.loops.aliases import ArrayUses
 from nbta.tuning import CONSTANT_ITEMS
 
 

@@ -1,11 +1,11 @@
 """Products of adjoints without a look at zeros, where results show what is not finite.
 
-An adjoint of zero stays zero, whatever it is multiplied by (`nbta.ops.arithmetic.SCALE`). Only with
-a factor that is infinite or NaN does that differ from an ordinary product, which then is NaN. What
-is computed of gradients is linear in the adjoints, so that such a NaN arrives in a result, or is
-left out as the right value would be: by a choice, a slice, an assignment. So products in loops, and
-those of matrices, may be ordinary ones, and code says where a result has a NaN (`NOT_A_NUMBER`),
-from when on the program with looks runs.
+An adjoint of zero stays zero, whatever it is multiplied by (`nbta.ops.core.arithmetic.SCALE`). Only
+with a factor that is infinite or NaN does that differ from an ordinary product, which then is NaN.
+What is computed of gradients is linear in the adjoints, so that such a NaN arrives in a result, or
+is left out as the right value would be: by a choice, a slice, an assignment. So products in loops,
+and those of matrices, may be ordinary ones, and code says where a result has a NaN
+(`NOT_A_NUMBER`), from when on the program with looks runs.
 
 That is wrong where a value of an adjoint decides: in a comparison, an index, the condition of a
 loop, a function that is finite for NaN, what the user's Python gets. Products that lead there look
@@ -17,9 +17,9 @@ from nbta.compiler.program import Program
 from nbta.graph.graph import all_bodies, live, within
 from nbta.graph.operation import DATA, FLOW, HANDLE
 from nbta.graph.views import Branch, Loop, is_branch, is_loop, origin
-from nbta.ops.arithmetic import SCALE, SCALE_BACK, divide, multiply
-from nbta.ops.arrays import CREATE, LOOKUPS
-from nbta.ops.strong_zeros import ORDINARY
+from nbta.ops.arrays.tensor_arrays import CREATE, LOOKUPS
+from nbta.ops.core.arithmetic import SCALE, SCALE_BACK, divide, multiply
+from nbta.ops.core.strong_zeros import ORDINARY
 
 _OF_ITEMS = {SCALE: multiply.record, SCALE_BACK: divide.record}
 

@@ -19,19 +19,19 @@ from nbta.graph.graph import at_line, current, live, running, substitute
 from nbta.graph.operation import DATA, Tensor, is_inexact
 from nbta.graph.views import Loop, Variable, is_loop, origin, place_of
 from nbta.locations import Location
-from nbta.ops.aliases import ArrayUses, array_of
-from nbta.ops.arithmetic import ADD_N, add, add_n, greater, multiply
-from nbta.ops.arrays import CREATE, GATHER, READ, Access, build
-from nbta.ops.bodies import trace
-from nbta.ops.branch import add_case
-from nbta.ops.dispatch import CONSTANT, as_tensor, constant_in
-from nbta.ops.filling import FILL, RANGE, arange, zeros
-from nbta.ops.indexing import GETITEM, SYMBOLIC
-from nbta.ops.joining import CONCATENATE, stack
-from nbta.ops.products import MATMUL, OUTER, matmul
-from nbta.ops.shaping import RESHAPE, SUM_TO, cast, shape_of
-from nbta.ops.transposing import SWAPAXES, TRANSPOSE, transpose
-from nbta.ops.trip_counts import compared
+from nbta.ops.arrays.tensor_arrays import CREATE, GATHER, READ, Access, build
+from nbta.ops.core.arithmetic import ADD_N, add, add_n, greater, multiply
+from nbta.ops.core.dispatch import CONSTANT, as_tensor, constant_in
+from nbta.ops.core.filling import FILL, RANGE, arange, zeros
+from nbta.ops.core.shaping import RESHAPE, SUM_TO, cast, shape_of
+from nbta.ops.indexing.items import GETITEM, SYMBOLIC
+from nbta.ops.indexing.joining import CONCATENATE, stack
+from nbta.ops.indexing.transposing import SWAPAXES, TRANSPOSE, transpose
+from nbta.ops.linalg.products import MATMUL, OUTER, matmul
+from nbta.ops.loops.aliases import ArrayUses, array_of
+from nbta.ops.loops.bodies import trace
+from nbta.ops.loops.branch import add_case
+from nbta.ops.loops.trip_counts import compared
 
 
 class Stacks:

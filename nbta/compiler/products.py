@@ -4,8 +4,8 @@ A pass that would do more of such a product in each iteration, or save less for 
 the pass does that takes it out of the loop.
 """
 
-from nbta.ops.products import MATMUL, OUTER
-from nbta.ops.transposing import SWAPAXES, TRANSPOSE
+from nbta.ops.indexing.transposing import SWAPAXES, TRANSPOSE
+from nbta.ops.linalg.products import MATMUL, OUTER
 
 #: Products, and operations that only turn what products take.
 PRODUCTS, _TURNS = frozenset((MATMUL, OUTER)), frozenset((SWAPAXES, TRANSPOSE))

@@ -13,16 +13,16 @@ from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in
 from nbta.graph.operation import DATA, HANDLE, Tensor
 from nbta.graph.views import Loop, is_body_of_branch, is_loop, origin, owners, variable_of
-from nbta.ops.arithmetic import add, floor_divide, maximum, multiply, subtract
-from nbta.ops.arrays import LOOKUP
-from nbta.ops.dispatch import CONSTANT, PARAMETER, constant_in
-from nbta.ops.filling import RANGE
-from nbta.ops.indexing import GETITEM, SET_ITEM, index_of
-from nbta.ops.joining import STACK
-from nbta.ops.loop import WHILE
-from nbta.ops.residuals import RESTORE, restore
-from nbta.ops.shaping import CAST, INT64, cast
-from nbta.ops.trip_counts import Limit, constant_of, is_integer, limit_before
+from nbta.ops.arrays.tensor_arrays import LOOKUP
+from nbta.ops.core.arithmetic import add, floor_divide, maximum, multiply, subtract
+from nbta.ops.core.dispatch import CONSTANT, PARAMETER, constant_in
+from nbta.ops.core.filling import RANGE
+from nbta.ops.core.shaping import CAST, INT64, cast
+from nbta.ops.indexing.items import GETITEM, SET_ITEM, index_of
+from nbta.ops.indexing.joining import STACK
+from nbta.ops.loops.loop import WHILE
+from nbta.ops.loops.residuals import RESTORE, restore
+from nbta.ops.loops.trip_counts import Limit, constant_of, is_integer, limit_before
 
 ADD, SUB, MUL = add.record, subtract.record, multiply.record
 FLOOR_DIVIDE = floor_divide.record

@@ -7,9 +7,9 @@ from nbta.compiler.recompute import Again, is_cheap, items_of, kept_by, outermos
 from nbta.compiler.tapes import Tapes
 from nbta.graph.graph import lies_in, substitute
 from nbta.graph.operation import HANDLE
-from nbta.ops.arrays import LOOKUP
-from nbta.ops.dispatch import CONSTANT, PARAMETER
-from nbta.ops.residuals import RESTORE
+from nbta.ops.arrays.tensor_arrays import LOOKUP
+from nbta.ops.core.dispatch import CONSTANT, PARAMETER
+from nbta.ops.loops.residuals import RESTORE
 
 
 @contract(requires=[Fact.RANKS, Fact.TAPES_OF_LOOPS], breaks=[Fact.SAVED_BY_TAPES])

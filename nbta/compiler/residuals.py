@@ -13,10 +13,10 @@ from nbta.graph.graph import running
 from nbta.graph.labels import shown_loop
 from nbta.graph.operation import DATA, label_of
 from nbta.graph.views import Loop, Variable, is_loop, owners, variable_of
-from nbta.ops.aliases import ArrayUses
-from nbta.ops.arrays import CREATE, GATHER, READ, WRITE
-from nbta.ops.dispatch import PARAMETER
-from nbta.ops.indexing import GETITEM
+from nbta.ops.arrays.tensor_arrays import CREATE, GATHER, READ, WRITE
+from nbta.ops.core.dispatch import PARAMETER
+from nbta.ops.indexing.items import GETITEM
+from nbta.ops.loops.aliases import ArrayUses
 from nbta.tuning import RESIDUAL_LINES
 
 

@@ -13,10 +13,10 @@ from nbta.compiler.program import Program, changes
 from nbta.compiler.sums import goes_in_vectors
 from nbta.graph.graph import live, subgraphs, substitute
 from nbta.graph.views import Loop, is_loop
-from nbta.ops.arithmetic import ADD_N
-from nbta.ops.dispatch import CONSTANT, as_tensor, constant_in
-from nbta.ops.indexing import GETITEM, SYMBOLIC
-from nbta.ops.shaping import BROADCAST_TO, SUM_TO
+from nbta.ops.core.arithmetic import ADD_N
+from nbta.ops.core.dispatch import CONSTANT, as_tensor, constant_in
+from nbta.ops.core.shaping import BROADCAST_TO, SUM_TO
+from nbta.ops.indexing.items import GETITEM, SYMBOLIC
 
 _WITH_SHAPE = frozenset({BROADCAST_TO, SUM_TO})
 _REST = (slice(1, None),)

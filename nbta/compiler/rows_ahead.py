@@ -10,7 +10,7 @@ from nbta.codegen.values import Block, product, times, total
 from nbta.codegen.windows import strides_of
 from nbta.graph.graph import Tensor
 from nbta.graph.views import is_loop, origin
-from nbta.ops.indexing import GETITEM, SLICE, index_of
+from nbta.ops.indexing.items import GETITEM, SLICE, index_of
 from nbta.shapes import TripDim
 from nbta.tuning import PREFETCH_STRETCH, PREFETCHED_MATRIX
 

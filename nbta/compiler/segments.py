@@ -17,12 +17,12 @@ from nbta.graph.copying import Captured, Copy, copied
 from nbta.graph.graph import current, running, substitute
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import Branch, Loop, Variable, is_loop, origin
-from nbta.ops.arithmetic import add, less, logical_and
-from nbta.ops.bodies import trace
-from nbta.ops.dispatch import as_tensor
-from nbta.ops.loop import COUNTER, ONE, add_while
-from nbta.ops.residuals import save
-from nbta.ops.trip_counts import constant_of
+from nbta.ops.core.arithmetic import add, less, logical_and
+from nbta.ops.core.dispatch import as_tensor
+from nbta.ops.loops.bodies import trace
+from nbta.ops.loops.loop import COUNTER, ONE, add_while
+from nbta.ops.loops.residuals import save
+from nbta.ops.loops.trip_counts import constant_of
 
 
 @contract(requires=[Fact.RANKS, Fact.BUFFERS_STAY, Fact.SAVED_BY_TAPES])
@@ -126,7 +126,7 @@ def _built(body, variables, wanted) -> list[Tensor]:
 
 
 def _length(loop, state, segment):
-    """How many trips a whole segment has (`nbta.ops.checkpoints`)."""
+    """How many trips a whole segment has (`nbta.ops.loops.checkpoints`)."""
     if loop.checkpoint == "online":
         return add(segment, ONE)
     graph, period = segment.graph, _period(state)

@@ -11,8 +11,8 @@ from nbta.graph.graph import SubGraph, everything, running, subgraphs, sweep, un
 from nbta.graph.operation import Operation
 from nbta.graph.order import before
 from nbta.graph.views import origin, variable_of
-from nbta.ops.dispatch import PARAMETER
-from nbta.ops.shaping import SHAPE, SIZE
+from nbta.ops.core.dispatch import PARAMETER
+from nbta.ops.core.shaping import SHAPE, SIZE
 
 
 @contract(requires=[Fact.RANKS])

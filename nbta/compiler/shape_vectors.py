@@ -8,11 +8,11 @@ from nbta import shapes
 from nbta.compiler.program import Program
 from nbta.graph.graph import SubGraph
 from nbta.graph.operation import Tensor
-from nbta.ops.arithmetic import multiply
-from nbta.ops.dispatch import CONSTANT
-from nbta.ops.indexing import GETITEM
-from nbta.ops.joining import STACK
-from nbta.ops.shaping import SHAPE
+from nbta.ops.core.arithmetic import multiply
+from nbta.ops.core.dispatch import CONSTANT
+from nbta.ops.core.shaping import SHAPE
+from nbta.ops.indexing.items import GETITEM
+from nbta.ops.indexing.joining import STACK
 
 
 def lengths_of_inputs(program):

@@ -25,8 +25,7 @@ from nbta.graph.copying import copied
 from nbta.graph.graph import everything, subgraphs
 from nbta.graph.operation import DATA, Spec
 from nbta.graph.views import Branch, Loop, is_branch, is_loop, origin
-from nbta.ops.arithmetic import add
-from nbta.ops.arrays import (
+from nbta.ops.arrays.tensor_arrays import (
     CONCAT,
     CREATE,
     GATHER,
@@ -38,13 +37,14 @@ from nbta.ops.arrays import (
     SPLIT,
     WRITES,
 )
-from nbta.ops.dispatch import PARAMETER
-from nbta.ops.extents import outside, pattern_of
-from nbta.ops.filling import RANGE
-from nbta.ops.indexing import GETITEM, SYMBOLIC
-from nbta.ops.residuals import RESTORE, saved_values
-from nbta.ops.shaping import IDENTITY, RESHAPE
-from nbta.ops.trip_counts import constant_of
+from nbta.ops.core.arithmetic import add
+from nbta.ops.core.dispatch import PARAMETER
+from nbta.ops.core.extents import outside, pattern_of
+from nbta.ops.core.filling import RANGE
+from nbta.ops.core.shaping import IDENTITY, RESHAPE
+from nbta.ops.indexing.items import GETITEM, SYMBOLIC
+from nbta.ops.loops.residuals import RESTORE, saved_values
+from nbta.ops.loops.trip_counts import constant_of
 from nbta.shapes import Dim
 from nbta.tuning import NAMED_ITEMS, REMEMBERED_LENGTHS, UNLIKE_LENGTH
 

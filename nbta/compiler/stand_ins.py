@@ -25,14 +25,14 @@ from nbta.compiler.tapes import Tapes
 from nbta.graph.graph import SubGraph, lies_in, substitute
 from nbta.graph.operation import FLOW, Operation, Spec, Tensor
 from nbta.graph.views import Branch, Loop, holder_in, is_body_of_branch, is_branch, origin
-from nbta.ops.arithmetic import ADD_N, minimum, subtract
-from nbta.ops.arrays import CREATE, LOOKUP, LOOKUPS, SIZE, WRITES, Access
-from nbta.ops.dispatch import as_tensor
-from nbta.ops.filling import arange, zeros
-from nbta.ops.indexing import getitem
-from nbta.ops.joining import concatenate, stack
-from nbta.ops.residuals import RESTORE, restore, saved_by
-from nbta.ops.shaping import shape_of
+from nbta.ops.arrays.tensor_arrays import CREATE, LOOKUP, LOOKUPS, SIZE, WRITES, Access
+from nbta.ops.core.arithmetic import ADD_N, minimum, subtract
+from nbta.ops.core.dispatch import as_tensor
+from nbta.ops.core.filling import arange, zeros
+from nbta.ops.core.shaping import shape_of
+from nbta.ops.indexing.items import getitem
+from nbta.ops.indexing.joining import concatenate, stack
+from nbta.ops.loops.residuals import RESTORE, restore, saved_by
 
 
 @contract(requires=[Fact.RANKS, Fact.TAPES_OF_LOOPS], breaks=[Fact.SAVED_BY_TAPES])

@@ -23,7 +23,7 @@ from nbta.compiler.touched import differ, is_of_its_trip, touched, users_in
 from nbta.graph.operation import FLOW, Operation, Tensor
 from nbta.graph.views import Loop, Variable, is_body_of_branch
 from nbta.loops import assign, do, over, when
-from nbta.ops.indexing import ADD_ITEM, SYMBOLIC
+from nbta.ops.indexing.items import ADD_ITEM, SYMBOLIC
 from nbta.tuning import COUNTED_ITERATIONS, STENCIL_ITERATIONS, STENCIL_STRETCH, STENCIL_WIDTH
 
 

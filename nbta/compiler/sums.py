@@ -18,9 +18,9 @@ from nbta.compiler.touched import differ, ends_outside, is_of_its_trip, touched,
 from nbta.graph.graph import everything, subgraphs
 from nbta.graph.operation import FLOW, Operation, Tensor, is_inexact
 from nbta.graph.views import Loop, Variable, is_loop
-from nbta.ops.arithmetic import ADD_N, add, subtract
-from nbta.ops.branch import CASE
-from nbta.ops.trip_counts import is_integer, step_of
+from nbta.ops.core.arithmetic import ADD_N, add, subtract
+from nbta.ops.loops.branch import CASE
+from nbta.ops.loops.trip_counts import is_integer, step_of
 
 ADDING = {add.record, subtract.record, ADD_N}
 FLOATS = {np.dtype(np.float32), np.dtype(np.float64)}

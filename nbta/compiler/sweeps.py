@@ -5,9 +5,9 @@ from nbta.compiler.induction import Clamped, Counts, Length, Trip
 from nbta.graph.graph import subgraphs
 from nbta.graph.operation import DATA, Operation
 from nbta.graph.views import Loop, is_loop
-from nbta.ops.arrays import READ, WRITE
-from nbta.ops.dispatch import CONSTANT, PARAMETER
-from nbta.ops.indexing import GETITEM, index_of
+from nbta.ops.arrays.tensor_arrays import READ, WRITE
+from nbta.ops.core.dispatch import CONSTANT, PARAMETER
+from nbta.ops.indexing.items import GETITEM, index_of
 from nbta.tuning import SWEEP_AXES, SWEEP_EXTRA
 
 

@@ -14,12 +14,12 @@ from nbta.compiler.tapes import Tapes, can_shift, is_local, place_of_flow, saved
 from nbta.graph.graph import running, substitute, sweep
 from nbta.graph.operation import DATA, Operation
 from nbta.graph.views import Branch, is_branch, origin
-from nbta.ops.arithmetic import add
-from nbta.ops.arrays import CREATE, GATHER, SIZE, WRITE
-from nbta.ops.dispatch import constant_in
-from nbta.ops.filling import RANGE
-from nbta.ops.residuals import RESTORE, RESTORE_ROWS, SAVE
-from nbta.ops.shaping import CAST
+from nbta.ops.arrays.tensor_arrays import CREATE, GATHER, SIZE, WRITE
+from nbta.ops.core.arithmetic import add
+from nbta.ops.core.dispatch import constant_in
+from nbta.ops.core.filling import RANGE
+from nbta.ops.core.shaping import CAST
+from nbta.ops.loops.residuals import RESTORE, RESTORE_ROWS, SAVE
 
 
 @contract(requires=[Fact.RANKS, Fact.TAPES_OF_LOOPS])

@@ -21,13 +21,21 @@ from nbta.graph.views import (
     origin,
     variable_of,
 )
-from nbta.ops.aliases import ArrayUses, array_of
-from nbta.ops.arrays import WRITES
-from nbta.ops.branch import CASE
-from nbta.ops.dispatch import CONSTANT, PARAMETER, special
-from nbta.ops.loop import WHILE
-from nbta.ops.residuals import ADD_SAVED, ADD_SHADOWS, EMPTY, RESTORE, RESTORE_ROWS, SAVE, SHADOW
-from nbta.ops.trip_counts import counts_trips
+from nbta.ops.arrays.tensor_arrays import WRITES
+from nbta.ops.core.dispatch import CONSTANT, PARAMETER, special
+from nbta.ops.loops.aliases import ArrayUses, array_of
+from nbta.ops.loops.branch import CASE
+from nbta.ops.loops.loop import WHILE
+from nbta.ops.loops.residuals import (
+    ADD_SAVED,
+    ADD_SHADOWS,
+    EMPTY,
+    RESTORE,
+    RESTORE_ROWS,
+    SAVE,
+    SHADOW,
+)
+from nbta.ops.loops.trip_counts import counts_trips
 
 
 class Tape(NamedTuple):

@@ -25,17 +25,17 @@ from nbta.graph.copying import Copy, copied
 from nbta.graph.graph import live, running, subgraphs, substitute
 from nbta.graph.operation import FLOW, Operation
 from nbta.graph.views import Loop, is_branch, is_loop
-from nbta.ops.arithmetic import add, divide, floor_divide, less, maximum, multiply, where
-from nbta.ops.arrays import CREATE, WRITE
-from nbta.ops.bodies import trace
-from nbta.ops.dispatch import CONSTANT, PARAMETER, as_tensor
-from nbta.ops.filling import FILL
-from nbta.ops.indexing import ADD_ITEM, GETITEM, SET_ITEM, SLICE, SYMBOLIC
-from nbta.ops.joining import stack
-from nbta.ops.loop import ONE, add_while
-from nbta.ops.reductions import MEAN, SUM
-from nbta.ops.shaping import CAST, SHAPE, cast
-from nbta.ops.trip_counts import limit_before
+from nbta.ops.arrays.tensor_arrays import CREATE, WRITE
+from nbta.ops.axes.reductions import MEAN, SUM
+from nbta.ops.core.arithmetic import add, divide, floor_divide, less, maximum, multiply, where
+from nbta.ops.core.dispatch import CONSTANT, PARAMETER, as_tensor
+from nbta.ops.core.filling import FILL
+from nbta.ops.core.shaping import CAST, SHAPE, cast
+from nbta.ops.indexing.items import ADD_ITEM, GETITEM, SET_ITEM, SLICE, SYMBOLIC
+from nbta.ops.indexing.joining import stack
+from nbta.ops.loops.bodies import trace
+from nbta.ops.loops.loop import ONE, add_while
+from nbta.ops.loops.trip_counts import limit_before
 from nbta.shapes import Dim, TripDim
 from nbta.tuning import ASSUMED_ITERATIONS, TILE_ALIGNMENT, TILE_BYTES, TILE_ITEMS
 

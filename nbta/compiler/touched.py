@@ -11,9 +11,9 @@ from nbta.compiler.induction import Counts, Linear, Trip
 from nbta.graph.graph import SubGraph, live
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import Branch, Loop, Variable
-from nbta.ops.branch import CASE
-from nbta.ops.dispatch import PARAMETER
-from nbta.ops.indexing import ADD_ITEM, GETITEM, SET_ITEM, picks_of
+from nbta.ops.core.dispatch import PARAMETER
+from nbta.ops.indexing.items import ADD_ITEM, GETITEM, SET_ITEM, picks_of
+from nbta.ops.loops.branch import CASE
 
 #: Records of operations that read or change an item, or a part, of an array.
 OF_ITEMS = frozenset((GETITEM, SET_ITEM, ADD_ITEM))

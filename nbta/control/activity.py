@@ -15,8 +15,8 @@ from nbta.graph.graph import subgraphs
 from nbta.graph.operation import FLOW, HANDLE, TAPES, Operation, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.views import Branch, Loop, arguments, is_branch, is_loop
-from nbta.ops.arrays import CREATE, LOOKUPS, READS, WRITES
-from nbta.ops.residuals import RESTORE, SAVE
+from nbta.ops.arrays.tensor_arrays import CREATE, LOOKUPS, READS, WRITES
+from nbta.ops.loops.residuals import RESTORE, SAVE
 
 
 def active_tensors(operations: list[Operation], xs: list[Tensor], ys: list[Tensor]) -> set[Tensor]:

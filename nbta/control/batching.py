@@ -18,10 +18,10 @@ from nbta.graph.graph import SubGraph, at_line, current, running
 from nbta.graph.operation import DATA, HANDLE, TAPES, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.views import Branch, Loop, is_branch, is_loop
-from nbta.ops.arrays import CLOSE, CREATE, LOOKUP, READ, SIZE, TRIP, WRITE
+from nbta.ops.arrays.tensor_arrays import CLOSE, CREATE, LOOKUP, READ, SIZE, TRIP, WRITE
 from nbta.ops.batches import RULES, by_item, with_lanes
-from nbta.ops.residuals import ADD_SAVED, ADD_SHADOWS, EMPTY, RESTORE, SAVE, SHADOW
-from nbta.ops.shaping import SHAPE
+from nbta.ops.core.shaping import SHAPE
+from nbta.ops.loops.residuals import ADD_SAVED, ADD_SHADOWS, EMPTY, RESTORE, SAVE, SHADOW
 from nbta.shapes import MAX_RANK
 
 #: Floats of fewer bytes are added up in wider ones, which the rules' products are not.

@@ -18,14 +18,10 @@ from nbta.graph.graph import SubGraph, current, substitute
 from nbta.graph.operation import FLOW, HANDLE, Spec, Tensor, is_inexact
 from nbta.immutable import bodies, frozen, given_back
 from nbta.locations import OWN, Origin, of_caller
-from nbta.ops.arithmetic import add_n, equal, less, logical_and, where
-from nbta.ops.array_lengths import carry_lengths
-from nbta.ops.arrays import is_flow_of
-from nbta.ops.bodies import trace
-from nbta.ops.branch import add_case, choices
-from nbta.ops.branch import choose as chosen
-from nbta.ops.checkpoints import as_checkpoint
-from nbta.ops.checks import (
+from nbta.ops.arrays.array_lengths import carry_lengths
+from nbta.ops.arrays.tensor_arrays import is_flow_of
+from nbta.ops.core.arithmetic import add_n, equal, less, logical_and, where
+from nbta.ops.core.checks import (
     Acts,
     Order,
     Unordered,
@@ -35,10 +31,14 @@ from nbta.ops.checks import (
     first_token,
     order_now,
 )
-from nbta.ops.dispatch import as_array, as_tensor, building, is_weak
-from nbta.ops.elementwise import common_dtype
-from nbta.ops.loop import COUNTER, add_while, counting
-from nbta.ops.trip_counts import limits
+from nbta.ops.core.dispatch import as_array, as_tensor, building, is_weak
+from nbta.ops.core.elementwise import common_dtype
+from nbta.ops.loops.bodies import trace
+from nbta.ops.loops.branch import add_case, choices
+from nbta.ops.loops.branch import choose as chosen
+from nbta.ops.loops.checkpoints import as_checkpoint
+from nbta.ops.loops.loop import COUNTER, add_while, counting
+from nbta.ops.loops.trip_counts import limits
 from nbta.progress import as_label, bar
 from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
 from nbta.symbolic import SymbolicTensorArray

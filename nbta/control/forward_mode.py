@@ -27,13 +27,13 @@ from nbta.graph.labels import TANGENT, call_after
 from nbta.graph.operation import DATA, FLOW, Addend, Operation, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.verifier import verify_change
-from nbta.ops.aliases import check_writes, own_suffix, with_suffix
-from nbta.ops.arithmetic import add_n
-from nbta.ops.arrays import Access
-from nbta.ops.dispatch import as_tensor
-from nbta.ops.filling import zeros_like
-from nbta.ops.residuals import none_like
-from nbta.ops.shaping import broadcast_to, identity, shape_of
+from nbta.ops.arrays.tensor_arrays import Access
+from nbta.ops.core.arithmetic import add_n
+from nbta.ops.core.dispatch import as_tensor
+from nbta.ops.core.filling import zeros_like
+from nbta.ops.core.shaping import broadcast_to, identity, shape_of
+from nbta.ops.loops.aliases import check_writes, own_suffix, with_suffix
+from nbta.ops.loops.residuals import none_like
 
 
 def tangents(ys: list[Tensor], xs: list[Tensor], directions: list[Tensor]) -> list[Tensor | None]:

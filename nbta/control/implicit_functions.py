@@ -16,14 +16,14 @@ from nbta.errors import invalid
 from nbta.graph.copying import Copy, copied
 from nbta.graph.graph import Closed, SubGraph, current
 from nbta.graph.operation import DATA, Spec
-from nbta.ops.arithmetic import add, divide, equal, less, negative
-from nbta.ops.dispatch import as_tensor, define
-from nbta.ops.filling import arange, zeros
-from nbta.ops.indexing import set_item
-from nbta.ops.joining import stack
-from nbta.ops.lu import solve
-from nbta.ops.shaping import cast, emit_identity, identity, reshape, shape_of, size
-from nbta.ops.transposing import swapaxes
+from nbta.ops.core.arithmetic import add, divide, equal, less, negative
+from nbta.ops.core.dispatch import as_tensor, define
+from nbta.ops.core.filling import arange, zeros
+from nbta.ops.core.shaping import cast, emit_identity, identity, reshape, shape_of, size
+from nbta.ops.indexing.items import set_item
+from nbta.ops.indexing.joining import stack
+from nbta.ops.indexing.transposing import swapaxes
+from nbta.ops.linalg.lu import solve
 
 
 def add_implicit(x, residual):

@@ -14,14 +14,14 @@ from nbta.graph.operation import DATA, FLOW, Addend, Spec, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.verifier import verify_change
 from nbta.graph.views import Loop, is_loop
-from nbta.ops.aliases import check_writes, origins, own_source
-from nbta.ops.arithmetic import add_n
-from nbta.ops.arrays import CLOSE, CREATE, LOOKUP, LOOKUPS, TRIP, Access, build
-from nbta.ops.dispatch import as_tensor, special
-from nbta.ops.extents import outside
-from nbta.ops.filling import ones_like, zeros_like
-from nbta.ops.residuals import sum_of_shadows
-from nbta.ops.shaping import stop_gradient
+from nbta.ops.arrays.tensor_arrays import CLOSE, CREATE, LOOKUP, LOOKUPS, TRIP, Access, build
+from nbta.ops.core.arithmetic import add_n
+from nbta.ops.core.dispatch import as_tensor, special
+from nbta.ops.core.extents import outside
+from nbta.ops.core.filling import ones_like, zeros_like
+from nbta.ops.core.shaping import stop_gradient
+from nbta.ops.loops.aliases import check_writes, origins, own_source
+from nbta.ops.loops.residuals import sum_of_shadows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -26,12 +26,13 @@ from nbta.graph.dependence import connections
 from nbta.graph.operation import DATA, HANDLE, TABLE, Operation, Spec, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.views import Branch, Loop
-from nbta.ops import arrays, residuals
-from nbta.ops.branch import CASE, choose
-from nbta.ops.dispatch import CONSTANT
-from nbta.ops.loop import WHILE
-from nbta.ops.mapping import MAP
-from nbta.runtime.sparse_patterns import reach
+from nbta.kernels.sparse_patterns import reach
+from nbta.ops.arrays import tensor_arrays as arrays
+from nbta.ops.core.dispatch import CONSTANT
+from nbta.ops.loops import residuals
+from nbta.ops.loops.branch import CASE, choose
+from nbta.ops.loops.loop import WHILE
+from nbta.ops.loops.mapping import MAP
 from nbta.shapes import Dim
 
 if TYPE_CHECKING:

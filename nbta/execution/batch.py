@@ -19,7 +19,7 @@ from nbta.dtypes import code_of
 from nbta.errors import memory_for
 from nbta.execution.crew import do_together
 from nbta.graph.graph import at_once
-from nbta.ops.bodies import note
+from nbta.ops.loops.bodies import note
 from nbta.runtime import intrinsics as status
 from nbta.runtime import parallel as rt
 from nbta.runtime.intrinsics import WATCH

@@ -23,9 +23,9 @@ from nbta.graph.labels import array_called
 from nbta.graph.operation import HANDLE, Operation, Spec
 from nbta.graph.order import ordered
 from nbta.graph.views import is_loop, origin
-from nbta.ops.arrays import CREATE, clears
-from nbta.ops.bodies import note
-from nbta.ops.dispatch import CONSTANT
+from nbta.ops.arrays.tensor_arrays import CREATE, clears
+from nbta.ops.core.dispatch import CONSTANT
+from nbta.ops.loops.bodies import note
 from nbta.shapes import Dim
 from nbta.tensor_array import TensorArray
 from nbta.tuning import CLOCK_LOOK

@@ -34,7 +34,7 @@ from nbta.graph.operation import FLOW, HANDLE, Operation
 from nbta.graph.verifier import verify
 from nbta.locations import warn_caller
 from nbta.naming import Handle
-from nbta.ops.draws import generators_of
+from nbta.ops.random.draws import generators_of
 from nbta.runtime.waiting import told
 from nbta.symbolic import SymbolicTensorArray
 from nbta.tuning import GIVE_UP_RUNS, REMEMBERED_SHAPES, WALL_CLOCK_RUN

@@ -34,8 +34,8 @@ from nbta.execution.reference import Step, body_function
 from nbta.graph.graph import all_bodies, is_of_gradient, within
 from nbta.graph.operation import DATA, FLOW, HANDLE
 from nbta.graph.views import Branch, Loop, is_branch
-from nbta.ops.arrays import GATHER, READ, SCATTER, WRITE
-from nbta.ops.loop import WHILE
+from nbta.ops.arrays.tensor_arrays import GATHER, READ, SCATTER, WRITE
+from nbta.ops.loops.loop import WHILE
 from nbta.runtime import settings
 from nbta.tuning import TRACE_EVENTS, TRACE_READINGS, TRACE_SLOTS, WAITING_EVENTS
 

@@ -12,7 +12,7 @@ from nbta.frontend.problems import here
 from nbta.graph.graph import PARAMETER, SubGraph, current, subgraphs
 from nbta.graph.operation import Tensor
 from nbta.graph.views import Branch, Loop, arguments, is_branch, is_loop, place_of
-from nbta.ops.checks import computed, order_now
+from nbta.ops.core.checks import computed, order_now
 from nbta.structure import leaves
 
 _NOTED, _LINES, _MISSED = "values that nobody reads", "lines to compute", "lines to compute yet"

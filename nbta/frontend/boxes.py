@@ -35,16 +35,18 @@ from nbta.frontend.problems import at_line, here
 from nbta.graph.graph import current, lies_in
 from nbta.graph.operation import Spec, Tensor, label_of
 from nbta.immutable import refused
-from nbta.ops import arithmetic, changes, numbers
-from nbta.ops.diagonals import diagonal
-from nbta.ops.dispatch import as_tensor, constant_in, nearest
-from nbta.ops.extents import as_shape
-from nbta.ops.filling import arange, fill
-from nbta.ops.indexing import SYMBOLIC, indexed
-from nbta.ops.places import compress
-from nbta.ops.shaping import cast, reshape, shape_of
-from nbta.ops.sorting import sort
-from nbta.ops.transposing import transpose
+from nbta.ops import numbers
+from nbta.ops.axes.diagonals import diagonal
+from nbta.ops.axes.places import compress
+from nbta.ops.axes.sorting import sort
+from nbta.ops.core import arithmetic
+from nbta.ops.core.dispatch import as_tensor, constant_in, nearest
+from nbta.ops.core.extents import as_shape
+from nbta.ops.core.filling import arange, fill
+from nbta.ops.core.shaping import cast, reshape, shape_of
+from nbta.ops.indexing import changes
+from nbta.ops.indexing.items import SYMBOLIC, indexed
+from nbta.ops.indexing.transposing import transpose
 
 _serials = itertools.count(1)
 

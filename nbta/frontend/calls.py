@@ -98,17 +98,9 @@ from nbta.graph.graph import at_once, current
 from nbta.graph.operation import Tensor
 from nbta.immutable import METHODS, own_numpy
 from nbta.locations import LIBRARIES, OWN, of_error
-from nbta.ops import (
-    arithmetic,
-    arranging,
-    diagonals,
-    distributions,
-    filling,
-    joining,
-    places,
-    rounding,
-)
-from nbta.ops.dispatch import (
+from nbta.ops.axes import diagonals, places
+from nbta.ops.core import arithmetic, filling
+from nbta.ops.core.dispatch import (
     OF_NUMPY,
     as_tensor,
     in_our_names,
@@ -117,12 +109,15 @@ from nbta.ops.dispatch import (
     sensible,
     strange,
 )
-from nbta.ops.draws import GENERATORS
-from nbta.ops.filling import constant
-from nbta.ops.indexing import add_item, getitem, set_item
+from nbta.ops.core.filling import constant
+from nbta.ops.core.numpy_arguments import refused_argument, settled
+from nbta.ops.core.shaping import cast, reshape, stop_gradient
+from nbta.ops.elementary import rounding
+from nbta.ops.indexing import arranging, joining
+from nbta.ops.indexing.items import add_item, getitem, set_item
 from nbta.ops.numbers import Number
-from nbta.ops.numpy_arguments import refused_argument, settled
-from nbta.ops.shaping import cast, reshape, stop_gradient
+from nbta.ops.random.draws import GENERATORS
+from nbta.ops.statistics import distributions
 from nbta.ops.tensor_methods import called_in_dtypes
 from nbta.runtime.numba_private import GENERALIZED, STENCIL, VECTORIZED, Dispatcher, JitClassType
 from nbta.shapes import Dim

@@ -28,7 +28,7 @@ from nbta.frontend.boxes import (
 )
 from nbta.graph.graph import current, lies_in
 from nbta.graph.operation import Tensor
-from nbta.ops.draws import GENERATORS
+from nbta.ops.random.draws import GENERATORS
 
 KINDS = (list, dict, set, deque, bytearray, array)
 

@@ -73,10 +73,10 @@ from nbta.graph.graph import SubGraph, at_line, current, lies_in
 from nbta.graph.labels import call_after
 from nbta.graph.operation import Tensor
 from nbta.locations import of_error
-from nbta.ops.arithmetic import logical_and, logical_not, logical_or, not_equal, where
-from nbta.ops.dispatch import as_tensor
+from nbta.ops.core.arithmetic import logical_and, logical_not, logical_or, not_equal, where
+from nbta.ops.core.dispatch import as_tensor
+from nbta.ops.core.shaping import cast
 from nbta.ops.numbers import Number
-from nbta.ops.shaping import cast
 from nbta.structure import layout, leaves, pack
 from nbta.symbolic import SymbolicTensorArray
 from nbta.tensor_array import TensorArray

@@ -12,8 +12,8 @@ from nbta.frontend.maybe import check_keys, is_number
 from nbta.frontend.problems import here
 from nbta.frontend.tries import check_raising
 from nbta.graph.operation import Tensor
-from nbta.ops.arithmetic import equal, greater_equal, less_equal, logical_and, where
-from nbta.ops.dispatch import as_tensor
+from nbta.ops.core.arithmetic import equal, greater_equal, less_equal, logical_and, where
+from nbta.ops.core.dispatch import as_tensor
 
 
 def dict_item(values, key, *default):

@@ -3,8 +3,8 @@
 A generator that a function makes is its state, in a box like any other array: as long as Python
 knows it, as before the first loop that the run decides about, Python draws the numbers while the
 function is traced; a run draws the others from the state. Other generators have a state of their
-own, as `numpy.random.normal` has: a run draws from them (`nbta.ops.draws`), in the function's
-order. Gradients pass to what shifts and scales the numbers, and there are none for other
+own, as `numpy.random.normal` has: a run draws from them (`nbta.ops.random.draws`), in the
+function's order. Gradients pass to what shifts and scales the numbers, and there are none for other
 parameters.
 """
 
@@ -26,10 +26,14 @@ from nbta.frontend.problems import here
 from nbta.frontend.raising import is_numbas
 from nbta.graph.graph import current
 from nbta.graph.operation import Spec, Tensor
-from nbta.ops.arithmetic import add, divide, greater_equal, multiply, subtract
-from nbta.ops.checks import order_now
-from nbta.ops.dispatch import as_tensor
-from nbta.ops.draws import (
+from nbta.ops.axes.truths import all as all_of
+from nbta.ops.core.arithmetic import add, divide, greater_equal, multiply, subtract
+from nbta.ops.core.checks import order_now
+from nbta.ops.core.dispatch import as_tensor
+from nbta.ops.elementary.basic import exp, log
+from nbta.ops.indexing.gathering import take
+from nbta.ops.numbers import Number
+from nbta.ops.random.draws import (
     GENERATORS,
     Generator,
     NumbasGenerator,
@@ -39,11 +43,7 @@ from nbta.ops.draws import (
     seeded,
     state_words,
 )
-from nbta.ops.draws import source_of as _source
-from nbta.ops.elementary import exp, log
-from nbta.ops.gathering import take
-from nbta.ops.numbers import Number
-from nbta.ops.truths import all as all_of
+from nbta.ops.random.draws import source_of as _source
 
 #: What generators draw bits from, and seeds are made of.
 SOURCES = (np.random.BitGenerator, np.random.SeedSequence)

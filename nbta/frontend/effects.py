@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from nbta.frontend.awaited import look_for_missed
 from nbta.frontend.boxes import Box
 from nbta.frontend.tries import check_raising
-from nbta.ops.checks import (
+from nbta.ops.core.checks import (
     Order,
     Unordered,
     assert_holds,

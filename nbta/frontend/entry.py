@@ -25,8 +25,8 @@ from nbta.frontend.rewriting import converted_text
 from nbta.graph.graph import current, locating
 from nbta.graph.operation import Tensor
 from nbta.locations import is_raised_here, of_error
-from nbta.ops.dispatch import building
-from nbta.ops.shaping import IDENTITY
+from nbta.ops.core.dispatch import building
+from nbta.ops.core.shaping import IDENTITY
 from nbta.runtime.numba_private import Dispatcher
 from nbta.structure import leaves, pack, paths
 

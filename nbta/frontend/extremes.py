@@ -10,9 +10,9 @@ from nbta.errors import invalid
 from nbta.frontend import control, native
 from nbta.frontend.boxes import Box
 from nbta.frontend.problems import here
-from nbta.ops import reductions
-from nbta.ops.arithmetic import greater, less, maximum, minimum, where
-from nbta.ops.dispatch import FUNCTIONS
+from nbta.ops.axes import reductions
+from nbta.ops.core.arithmetic import greater, less, maximum, minimum, where
+from nbta.ops.core.dispatch import FUNCTIONS
 
 _isnan = FUNCTIONS["isnan"]
 

@@ -23,10 +23,10 @@ from nbta.frontend.problems import here
 from nbta.frontend.records import Record, Records
 from nbta.frontend.records import has_attribute as has_field
 from nbta.graph.operation import Tensor
-from nbta.ops.arithmetic import equal, imag, logical_and, real
-from nbta.ops.dispatch import as_tensor
+from nbta.ops.core.arithmetic import equal, imag, logical_and, real
+from nbta.ops.core.dispatch import as_tensor
+from nbta.ops.elementary.rounding import rint
 from nbta.ops.numbers import Number
-from nbta.ops.rounding import rint
 
 #: Python's class for each kind of a dtype.
 PYTHONS = {"f": float, "i": int, "u": int, "b": bool, "c": complex}

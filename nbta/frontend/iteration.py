@@ -20,10 +20,10 @@ from nbta.frontend.ranges import Indexed, Range
 from nbta.frontend.records import Records
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
-from nbta.ops.arithmetic import floor_divide, less, maximum, minimum, not_equal, where
-from nbta.ops.dispatch import as_tensor
+from nbta.ops.core.arithmetic import floor_divide, less, maximum, minimum, not_equal, where
+from nbta.ops.core.dispatch import as_tensor
+from nbta.ops.core.shaping import cast
 from nbta.ops.numbers import Number
-from nbta.ops.shaping import cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -25,8 +25,8 @@ from nbta.frontend.outside import reading
 from nbta.frontend.problems import here
 from nbta.frontend.source import no_source
 from nbta.graph.operation import Tensor
-from nbta.ops.dispatch import as_tensor
-from nbta.ops.shaping import cast
+from nbta.ops.core.dispatch import as_tensor
+from nbta.ops.core.shaping import cast
 from nbta.runtime.numba_private import BOX_FIELDS, JitClassType
 from nbta.runtime.numba_private import Box as CompiledObject
 

@@ -21,9 +21,9 @@ from nbta.frontend.outside import reading
 from nbta.frontend.problems import at_line, here
 from nbta.graph.operation import Tensor
 from nbta.locations import warn_caller
-from nbta.ops.arithmetic import equal, greater_equal, less, logical_and, where
-from nbta.ops.dispatch import as_tensor
-from nbta.ops.shaping import cast
+from nbta.ops.core.arithmetic import equal, greater_equal, less, logical_and, where
+from nbta.ops.core.dispatch import as_tensor
+from nbta.ops.core.shaping import cast
 
 
 def is_run_place(key) -> bool:

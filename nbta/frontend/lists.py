@@ -30,21 +30,21 @@ from nbta.frontend.boxes import (
 from nbta.frontend.containers import Whole, note_whole
 from nbta.frontend.problems import here
 from nbta.graph.operation import Tensor
-from nbta.ops.arithmetic import less, less_equal, logical_and, maximum, minimum, where
-from nbta.ops.arrays import build
-from nbta.ops.checks import ASSERT, behind, first_token
-from nbta.ops.dispatch import apply, as_tensor
-from nbta.ops.index_lists import (
+from nbta.ops.arrays.index_lists import (
     ATTRS,
     GATHER_SLOT_LIST,
     READ_SLOT_LIST,
     SLOT_LIST,
     WRITE_SLOT_LIST,
 )
-from nbta.ops.joining import stack
+from nbta.ops.arrays.tensor_arrays import build
+from nbta.ops.axes.sorting import sort
+from nbta.ops.core.arithmetic import less, less_equal, logical_and, maximum, minimum, where
+from nbta.ops.core.checks import ASSERT, behind, first_token
+from nbta.ops.core.dispatch import apply, as_tensor
+from nbta.ops.core.shaping import INT64, cast, reshape
+from nbta.ops.indexing.joining import stack
 from nbta.ops.numbers import Number
-from nbta.ops.shaping import INT64, cast, reshape
-from nbta.ops.sorting import sort
 from nbta.symbolic import Facts, SymbolicTensorArray
 
 

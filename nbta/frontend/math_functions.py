@@ -12,18 +12,14 @@ from nbta.frontend.problems import here
 from nbta.frontend.raising import check_integer, is_numbas
 from nbta.frontend.tries import check_math
 from nbta.graph.operation import Tensor
-from nbta.ops import (
-    arithmetic,
-    elementary,
-    gammas,
-    integers,
-    reductions,
-    rounding,
-    trigonometry,
-)
-from nbta.ops.dispatch import FUNCTIONS, as_tensor
+from nbta.ops.axes import reductions
+from nbta.ops.core import arithmetic
+from nbta.ops.core.dispatch import FUNCTIONS, as_tensor
+from nbta.ops.core.shaping import cast
+from nbta.ops.elementary import basic as elementary
+from nbta.ops.elementary import integers, rounding, trigonometry
 from nbta.ops.numbers import Number
-from nbta.ops.shaping import cast
+from nbta.ops.special import gammas
 
 
 def call_math(function, args, kwargs):

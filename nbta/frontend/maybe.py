@@ -18,9 +18,9 @@ from nbta.frontend.boxes import Box, Step, View
 from nbta.frontend.problems import here
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
-from nbta.ops import filling
-from nbta.ops.arithmetic import logical_and
-from nbta.ops.dispatch import as_tensor
+from nbta.ops.core import filling
+from nbta.ops.core.arithmetic import logical_and
+from nbta.ops.core.dispatch import as_tensor
 from nbta.structure import leaves
 
 

@@ -12,11 +12,11 @@ from nbta.errors import invalid
 from nbta.frontend.problems import at_line
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
-from nbta.ops.checks import checked
-from nbta.ops.dispatch import OF_NUMPY, nearest, sensible, strange
-from nbta.ops.joining import stack
-from nbta.ops.numpy_arguments import check_choices
-from nbta.ops.shaping import cast, shape_of
+from nbta.ops.core.checks import checked
+from nbta.ops.core.dispatch import OF_NUMPY, nearest, sensible, strange
+from nbta.ops.core.numpy_arguments import check_choices
+from nbta.ops.core.shaping import cast, shape_of
+from nbta.ops.indexing.joining import stack
 from nbta.symbolic import SymbolicTensorArray
 
 

@@ -37,7 +37,7 @@ from nbta.graph.graph import current
 from nbta.graph.lengths import Look
 from nbta.graph.operation import Spec, Tensor
 from nbta.locations import LIBRARIES, OWN
-from nbta.ops.filling import PLACEHOLDER, is_promised
+from nbta.ops.core.filling import PLACEHOLDER, is_promised
 from nbta.runtime.numba_private import Box as CompiledObject
 from nbta.runtime.numba_private import Dispatcher
 from nbta.shapes import Dim

@@ -17,16 +17,16 @@ from nbta.frontend import awaited, native
 from nbta.frontend.problems import here
 from nbta.graph.graph import current
 from nbta.graph.operation import Spec, Tensor
-from nbta.ops.arithmetic import equal, logical_not, not_equal, where
-from nbta.ops.checks import checked
-from nbta.ops.dispatch import CONSTANT, apply, as_tensor
-from nbta.ops.extents import outside
-from nbta.ops.gathering import SCATTER_ADD, SCATTER_SET
-from nbta.ops.indexing import SET_ITEM, SYMBOLIC, add_item, castable, getitem, set_item, take
-from nbta.ops.joining import concatenate
-from nbta.ops.places import extents_of, numbers_of, true_places
-from nbta.ops.shaping import broadcast_to, cast, reshape
-from nbta.ops.transposing import transpose
+from nbta.ops.axes.places import extents_of, numbers_of, true_places
+from nbta.ops.core.arithmetic import equal, logical_not, not_equal, where
+from nbta.ops.core.checks import checked
+from nbta.ops.core.dispatch import CONSTANT, apply, as_tensor
+from nbta.ops.core.extents import outside
+from nbta.ops.core.shaping import broadcast_to, cast, reshape
+from nbta.ops.indexing.gathering import SCATTER_ADD, SCATTER_SET
+from nbta.ops.indexing.items import SET_ITEM, SYMBOLIC, add_item, castable, getitem, set_item, take
+from nbta.ops.indexing.joining import concatenate
+from nbta.ops.indexing.transposing import transpose
 
 _WHOLE = slice(None)
 

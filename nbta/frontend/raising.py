@@ -16,10 +16,10 @@ from nbta.frontend.problems import here
 from nbta.frontend.tries import check_division, check_raising
 from nbta.graph.operation import Tensor
 from nbta.locations import of_caller
-from nbta.ops.arithmetic import greater_equal, less, not_equal
-from nbta.ops.checks import ASSERT, behind, first_token
-from nbta.ops.dispatch import apply, as_tensor
-from nbta.ops.elementary import abs as absolute
+from nbta.ops.core.arithmetic import greater_equal, less, not_equal
+from nbta.ops.core.checks import ASSERT, behind, first_token
+from nbta.ops.core.dispatch import apply, as_tensor
+from nbta.ops.elementary.basic import abs as absolute
 from nbta.ops.numbers import Number
 
 

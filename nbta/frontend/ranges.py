@@ -5,8 +5,8 @@ import operator
 from nbta.errors import invalid
 from nbta.frontend.problems import here
 from nbta.graph.operation import Tensor
-from nbta.ops.arithmetic import floor_divide, maximum
-from nbta.ops.dispatch import as_tensor
+from nbta.ops.core.arithmetic import floor_divide, maximum
+from nbta.ops.core.dispatch import as_tensor
 from nbta.ops.numbers import Number
 
 

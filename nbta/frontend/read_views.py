@@ -14,10 +14,11 @@ from nbta.frontend import effects, native
 from nbta.frontend.boxes import Box, boxed, normalized_axes
 from nbta.frontend.problems import here
 from nbta.graph.operation import Tensor
-from nbta.ops import arithmetic, arranging, filling, shaping
-from nbta.ops.gathering import take
+from nbta.ops.core import arithmetic, filling, shaping
+from nbta.ops.core.numpy_arguments import refused_argument
+from nbta.ops.indexing import arranging
+from nbta.ops.indexing.gathering import take
 from nbta.ops.numbers import Number
-from nbta.ops.numpy_arguments import refused_argument
 
 
 def _of_array(function):

@@ -15,7 +15,7 @@ from nbta.errors import invalid
 from nbta.frontend import native
 from nbta.frontend.boxes import new_array
 from nbta.frontend.problems import here
-from nbta.ops.filling import fill
+from nbta.ops.core.filling import fill
 from nbta.structure import leaves, map_leaves
 
 

@@ -93,7 +93,7 @@ from nbta.frontend.tries import (
 from nbta.frontend.unused import compute, unused, unused_behind
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
-from nbta.ops.arithmetic import logical_not
+from nbta.ops.core.arithmetic import logical_not
 from nbta.ops.numbers import Number
 from nbta.structure import leaves
 

@@ -12,11 +12,11 @@ from nbta.errors import UnimplementedError, invalid
 from nbta.frontend import conversion, native
 from nbta.frontend.boxes import boxed, new_array
 from nbta.frontend.problems import here
-from nbta.ops.arranging import broadcast_arrays
-from nbta.ops.checks import checked
-from nbta.ops.dispatch import as_tensor
-from nbta.ops.filling import zeros
-from nbta.ops.shaping import cast, reshape
+from nbta.ops.core.checks import checked
+from nbta.ops.core.dispatch import as_tensor
+from nbta.ops.core.filling import zeros
+from nbta.ops.core.shaping import cast, reshape
+from nbta.ops.indexing.arranging import broadcast_arrays
 from nbta.runtime.numba_private import universal_function
 
 

@@ -18,7 +18,8 @@ from nbta.frontend import conversion, native
 from nbta.frontend.boxes import Box, boxed, normalized_axes
 from nbta.frontend.picking import as_key
 from nbta.frontend.problems import here
-from nbta.ops import reductions, softmax
+from nbta.ops.axes import reductions
+from nbta.ops.special import softmax
 
 #: Functions that reduce and accumulate as a universal function does.
 _REDUCTIONS = {

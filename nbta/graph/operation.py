@@ -22,7 +22,8 @@ else:
 
 
 DATA, HANDLE, FLOW = "data", "handle", "flow"
-#: The kind of a tape (`nbta.ops.residuals`), by the kind of the values that it has in the end.
+#: The kind of a tape (`nbta.ops.loops.residuals`), by the kind of the values that it has in the
+#: end.
 TAPES = {DATA: "tape", HANDLE: "tape of handles", FLOW: "tape of flows"}
 TAPES |= {kind: kind for kind in TAPES.values()}
 _WITHOUT_GRADIENT = {HANDLE, TAPES[HANDLE]}
@@ -159,7 +160,7 @@ class Record:
     change : callable or None
         Of what gives its first input with other items in some places: ``change(array, *others,
         **attrs)`` puts them into an array and gives that back. ``evaluate`` does it to a copy (see
-        `nbta.ops.dispatch.define_change`); what runs operations changes the input where it is,
+        `nbta.ops.core.dispatch.define_change`); what runs operations changes the input where it is,
         unless somebody needs the old items.
     takes_list : bool
         Whether ``evaluate`` gets the values as one list, which is its own: so arrays that only a

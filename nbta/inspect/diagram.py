@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from nbta.display.array_view import elements_text, html_in_graph
+from nbta.display.picture import shortened
 from nbta.graph.graph import Closed, Graph, SubGraph, all_bodies
 from nbta.graph.labels import called, written
 from nbta.graph.operation import DATA, FLOW, HANDLE, Operation, Tensor, label_of
@@ -19,14 +21,12 @@ from nbta.graph.views import (
     variable_of,
     variables_in,
 )
-from nbta.inspect.array_view import elements_text, html_in_graph
 from nbta.inspect.flow_check import Race, UnusedWrite, check_flow
-from nbta.inspect.picture import shortened
-from nbta.ops import arrays
-from nbta.ops.arrays import CREATE, LOOKUPS
-from nbta.ops.dispatch import CONSTANT, PARAMETER
-from nbta.ops.extents import outside
-from nbta.ops.residuals import EMPTY
+from nbta.ops.arrays import tensor_arrays as arrays
+from nbta.ops.arrays.tensor_arrays import CREATE, LOOKUPS
+from nbta.ops.core.dispatch import CONSTANT, PARAMETER
+from nbta.ops.core.extents import outside
+from nbta.ops.loops.residuals import EMPTY
 from nbta.symbolic import SymbolicTensorArray
 
 # Boxes, arrows and frames.

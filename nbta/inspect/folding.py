@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from nbta.display.picture import shortened
 from nbta.graph.graph import SubGraph, everything, is_of_gradient, within
 from nbta.graph.labels import called
 from nbta.graph.operation import DATA, HANDLE
@@ -22,8 +23,7 @@ from nbta.inspect.diagram import (
     result_name,
     source_of,
 )
-from nbta.inspect.picture import shortened
-from nbta.ops.dispatch import CONSTANT, PARAMETER
+from nbta.ops.core.dispatch import CONSTANT, PARAMETER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

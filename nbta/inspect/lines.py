@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nbta.graph.graph import is_of_gradient
-from nbta.ops.dispatch import CONSTANT, PARAMETER
+from nbta.ops.core.dispatch import CONSTANT, PARAMETER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 from nbta.codegen.values import Block, Lazy, Scalar
 from nbta.compiler.emitter import Emitter
 from nbta.compiler.generate import generate
+from nbta.display.picture import shortened
 from nbta.graph.graph import is_of_gradient, within
 from nbta.graph.labels import ADJOINT, array_called, called
 from nbta.graph.operation import DATA, Tensor
 from nbta.graph.views import Branch, Loop, is_branch, is_loop
-from nbta.inspect.picture import shortened
 from nbta.loops import Assign, Comment, Load, Mark, Name
 from nbta.loops.nodes import names_of, statements_in
 from nbta.loops.printing import Printer, printed_function

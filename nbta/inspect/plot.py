@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from nbta.errors import FailedPreconditionError, invalid
-from nbta.graph.graph import Graph, all_bodies, current, within
-from nbta.graph.operation import Operation
-from nbta.inspect.diagram import EDGES, Diagram, Edge, End, Frame, Node, diagram_of
-from nbta.inspect.folding import folded_diagram
-from nbta.inspect.picture import (
+from nbta.display.picture import (
     CAPTURED,
     FAINT,
     FORWARD,
@@ -33,6 +28,11 @@ from nbta.inspect.picture import (
     need_matplotlib,
     paint_of,
 )
+from nbta.errors import FailedPreconditionError, invalid
+from nbta.graph.graph import Graph, all_bodies, current, within
+from nbta.graph.operation import Operation
+from nbta.inspect.diagram import EDGES, Diagram, Edge, End, Frame, Node, diagram_of
+from nbta.inspect.folding import folded_diagram
 
 if TYPE_CHECKING:
     import os

@@ -14,25 +14,13 @@ import builtins
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbta.graph.graph import current, with_adjoints
-from nbta.ops import checks, shaping
-from nbta.ops.arithmetic import ADD_N, multiply
-from nbta.ops.arranging import moveaxis
-from nbta.ops.dispatch import as_tensor
-from nbta.ops.filling import FILL
-from nbta.ops.gathering import TAKE
-from nbta.ops.indexing import (
-    ADD_ITEM,
-    GETITEM,
-    SCATTER_SLICE,
-    SET_ITEM,
-    aligned,
-    getitem,
-)
-from nbta.ops.joining import CONCATENATE, EXPAND_DIMS, STACK, concatenate, expand_dims
-from nbta.ops.products import MATMUL, OUTER, matmul
-from nbta.ops.reductions import CUMSUM, MAX, MEAN, MIN, PROD, SUM, prod
-from nbta.ops.reductions import sum as sum_
-from nbta.ops.shaping import (
+from nbta.ops.axes.reductions import CUMSUM, MAX, MEAN, MIN, PROD, SUM, prod
+from nbta.ops.axes.reductions import sum as sum_
+from nbta.ops.core import checks, shaping
+from nbta.ops.core.arithmetic import ADD_N, multiply
+from nbta.ops.core.dispatch import as_tensor
+from nbta.ops.core.filling import FILL
+from nbta.ops.core.shaping import (
     BROADCAST_TO,
     RESHAPE,
     SHAPE,
@@ -42,9 +30,21 @@ from nbta.ops.shaping import (
     reshape,
     shape_of,
 )
-from nbta.ops.softmax import LOGSUMEXP
-from nbta.ops.strong_zeros import OF_ADJOINTS, adjoints_of
-from nbta.ops.transposing import SWAPAXES, TRANSPOSE, transpose
+from nbta.ops.core.strong_zeros import OF_ADJOINTS, adjoints_of
+from nbta.ops.indexing.arranging import moveaxis
+from nbta.ops.indexing.gathering import TAKE
+from nbta.ops.indexing.items import (
+    ADD_ITEM,
+    GETITEM,
+    SCATTER_SLICE,
+    SET_ITEM,
+    aligned,
+    getitem,
+)
+from nbta.ops.indexing.joining import CONCATENATE, EXPAND_DIMS, STACK, concatenate, expand_dims
+from nbta.ops.indexing.transposing import SWAPAXES, TRANSPOSE, transpose
+from nbta.ops.linalg.products import MATMUL, OUTER, matmul
+from nbta.ops.special.softmax import LOGSUMEXP
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,10 +15,12 @@ from nbta.errors import InvalidArgumentError, NoNumbaType, invalid
 from nbta.graph.graph import current
 from nbta.graph.lengths import users_line
 from nbta.graph.operation import Shape, Spec, Tensor, is_inexact
-from nbta.ops import arithmetic, elementary, tensor_methods
-from nbta.ops.checks import checked
-from nbta.ops.indexing import getitem
-from nbta.ops.shaping import INT64, cast, shape_of, size
+from nbta.ops import tensor_methods
+from nbta.ops.core import arithmetic
+from nbta.ops.core.checks import checked
+from nbta.ops.core.shaping import INT64, cast, shape_of, size
+from nbta.ops.elementary import basic as elementary
+from nbta.ops.indexing.items import getitem
 
 #: Binary digits of a length, and the most that a product is computed with.
 LENGTH_BITS, MOST_BITS = 30, 63

@@ -9,27 +9,9 @@ import numpy as np
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
 from nbta.immutable import FUNCTIONS, METHODS, ImmutableArray, refused
-from nbta.ops import (
-    arithmetic,
-    arranging,
-    changes,
-    diagonals,
-    elementary,
-    gathering,
-    indexing,
-    integers,
-    joining,
-    linalg,
-    reductions,
-    rounding,
-    shaping,
-    softmax,
-    sorting,
-    statistics,
-    transposing,
-    truths,
-)
-from nbta.ops.dispatch import (
+from nbta.ops.axes import diagonals, reductions, sorting, truths
+from nbta.ops.core import arithmetic, shaping
+from nbta.ops.core.dispatch import (
     OF_NUMPY,
     as_array,
     data_spec,
@@ -41,7 +23,14 @@ from nbta.ops.dispatch import (
     sensible,
     strange,
 )
-from nbta.ops.numpy_arguments import refused_argument, resolved, settled
+from nbta.ops.core.numpy_arguments import refused_argument, resolved, settled
+from nbta.ops.elementary import basic as elementary
+from nbta.ops.elementary import integers, rounding
+from nbta.ops.indexing import arranging, changes, gathering, joining, transposing
+from nbta.ops.indexing import items as indexing
+from nbta.ops.linalg import triangular as linalg
+from nbta.ops.special import softmax
+from nbta.ops.statistics import moments as statistics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -41,12 +41,13 @@ except ImportError:  # Windows: every process compiles for itself
 @cache
 def runtime_stamp() -> str:
     """A hash of all sources and constants that the kernels are compiled from."""
-    files = sorted(Path(__file__).parent.glob("*.py"))
+    package = Path(__file__).parents[1]
+    files = sorted([*package.glob("runtime/*.py"), *package.glob("kernels/*.py")])
     files += [Path(nbta.errors.__file__), Path(nbta.dtypes.__file__)]
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.read_bytes())
-    digest.update(repr(of_room("runtime")).encode())
+    digest.update(repr((of_room("runtime"), of_room("kernels"))).encode())
     return digest.hexdigest()
 
 

@@ -1,6 +1,6 @@
 """Kernels that came with the package: object files for levels of processors.
 
-`nbta.runtime.ahead` makes them when a wheel is built, and a manifest that says what they are made
+`nbta.kernels.ahead` makes them when a wheel is built, and a manifest that says what they are made
 for, with a digest of each. Whatever does not fit is not taken, and a lower level or the compiler
 serves: code that was made for something else would show it by a crash.
 """

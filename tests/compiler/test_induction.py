@@ -6,7 +6,7 @@ import nbta
 from nbta.compiler.induction import Clamped, Counts, Linear
 from nbta.graph.order import ordered
 from nbta.graph.views import origin
-from nbta.ops.trip_counts import constant_of, step_of
+from nbta.ops.loops.trip_counts import constant_of, step_of
 
 
 def looped(cond, body, *first):

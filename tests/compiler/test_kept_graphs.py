@@ -23,8 +23,8 @@ from nbta.compiler.phases import listening
 from nbta.graph import verifier
 from nbta.graph.graph import SubGraph, everything
 from nbta.graph.operation import TABLE, Spec
-from nbta.ops.dispatch import PARAMETER
-from nbta.ops.filling import PLACEHOLDER
+from nbta.ops.core.dispatch import PARAMETER
+from nbta.ops.core.filling import PLACEHOLDER
 from nbta.runtime import machine_code
 from nbta.shapes import Dim
 

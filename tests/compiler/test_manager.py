@@ -14,8 +14,8 @@ from nbta.compiler.rematerialisation import rematerialise
 from nbta.compiler.tapes import Tapes
 from nbta.graph import verifier
 from nbta.graph.graph import Analysis, running
-from nbta.ops.aliases import ArrayUses
-from nbta.ops.arrays import READ
+from nbta.ops.arrays.tensor_arrays import READ
+from nbta.ops.loops.aliases import ArrayUses
 from nbta.structure import leaves
 
 

@@ -12,7 +12,7 @@ from test_in_place import loop, section
 import nbta
 from nbta.compiler import array_code
 from nbta.graph.graph import running
-from nbta.ops.arrays import LOOKUP, READ
+from nbta.ops.arrays.tensor_arrays import LOOKUP, READ
 from nbta.testing import check_grads
 
 X = np.array([0.4, -0.7, 1.1, 0.25, -1.3])

@@ -15,8 +15,8 @@ from nbta.compiler.induction import Counts
 from nbta.compiler.program import extract
 from nbta.execution.reference import Plan, Step
 from nbta.graph.verifier import verify
-from nbta.ops.aliases import ArrayUses
-from nbta.ops.dispatch import operation_key
+from nbta.ops.core.dispatch import operation_key
+from nbta.ops.loops.aliases import ArrayUses
 
 
 def values(program):

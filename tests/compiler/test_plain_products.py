@@ -12,8 +12,8 @@ from nbta.compiler.pipeline import optimised
 from nbta.execution.batch import WorkTable
 from nbta.graph.graph import within
 from nbta.graph.operation import TABLE
-from nbta.ops.arithmetic import SCALE, SCALE_BACK
-from nbta.ops.dispatch import apply, as_tensor
+from nbta.ops.core.arithmetic import SCALE, SCALE_BACK
+from nbta.ops.core.dispatch import apply, as_tensor
 
 
 def drawn(seed):

@@ -12,7 +12,7 @@ from running import array, both, run
 import nbta
 from nbta.execution.reference import Step
 from nbta.graph.graph import subgraphs
-from nbta.ops import residuals
+from nbta.ops.loops import residuals
 from nbta.structure import leaves
 from nbta.testing import check_grads
 

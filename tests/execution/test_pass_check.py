@@ -15,8 +15,8 @@ from nbta.compiler.rematerialisation import rematerialise
 from nbta.execution.pass_check import PassError
 from nbta.graph.graph import running, substitute
 from nbta.loops import Block, text
-from nbta.ops.arithmetic import add, multiply
-from nbta.ops.trigonometry import cos, sin
+from nbta.ops.core.arithmetic import add, multiply
+from nbta.ops.elementary.trigonometry import cos, sin
 
 
 def loss(x):

@@ -9,7 +9,7 @@ import pytest
 
 import nbta
 from nbta.frontend.calls import _OF_NUMPY
-from nbta.ops.dispatch import OF_NUMPY
+from nbta.ops.core.dispatch import OF_NUMPY
 from nbta.structure import leaves
 from nbta.testing import check_grads
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import special as sp
 
 import nbta
-from nbta.ops.gammas import variate_slope
+from nbta.ops.special.gammas import variate_slope
 from nbta.testing import check_grads
 
 X = np.array([[0.3, 0.7, 0.15], [0.9, 0.25, 0.55]])

@@ -9,7 +9,7 @@ from nbta.graph.copying import copied
 from nbta.graph.graph import everything
 from nbta.graph.operation import NO_FACTS, Facts
 from nbta.graph.printer import attributes
-from nbta.ops.arrays import CREATE, READ, WRITE
+from nbta.ops.arrays.tensor_arrays import CREATE, READ, WRITE
 
 
 @pytest.fixture

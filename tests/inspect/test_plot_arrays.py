@@ -11,7 +11,7 @@ import pytest
 from memory_in_use import live_bytes
 
 import nbta
-from nbta.inspect.array_view import MARKS, STATES, view_of
+from nbta.display.array_view import MARKS, STATES, view_of
 from nbta.runtime import python_calls
 from nbta.testing import check_grads
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import nbta
-from nbta.inspect import picture, plot
+from nbta.display import picture
+from nbta.inspect import plot
 from nbta.inspect.diagram import UNUSED, diagram_of, source_of
 
 SVG = "{http://www.w3.org/2000/svg}"

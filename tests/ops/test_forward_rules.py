@@ -13,8 +13,8 @@ import nbta
 import nbta.namespace  # with the records of all operations
 from nbta.graph.graph import current, everything
 from nbta.graph.operation import TABLE, NotDifferentiable
-from nbta.ops.checks import checked
-from nbta.ops.dispatch import as_tensor
+from nbta.ops.core.checks import checked
+from nbta.ops.core.dispatch import as_tensor
 from nbta.structure import leaves
 
 #: Records that hold values or have effects, and those whose second derivatives are refused.

@@ -13,7 +13,7 @@ import pytest
 import nbta
 from nbta.graph.graph import Graph
 from nbta.graph.operation import TABLE, NotDifferentiable
-from nbta.ops import dispatch
+from nbta.ops.core import dispatch
 from nbta.ops.functions import __all__ as functions
 
 #: Parts of other operations: they have no function of their own, and are shown where those are.

@@ -12,8 +12,10 @@ from many import each
 
 import nbta
 from nbta import shapes
-from nbta.ops import linalg, reductions, softmax
-from nbta.ops.dispatch import OF_NUMPY
+from nbta.ops.axes import reductions
+from nbta.ops.core.dispatch import OF_NUMPY
+from nbta.ops.linalg import triangular as linalg
+from nbta.ops.special import softmax
 from nbta.testing import check_grads
 
 ml_dtypes = pytest.importorskip("ml_dtypes")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nbta
-from nbta.ops.sorting import selected_places
+from nbta.ops.axes.sorting import selected_places
 from nbta.testing import check_grads
 
 DTYPES = ["bool", "int8", "uint64", "float16", "float32", "float64", "complex128"]

@@ -7,7 +7,7 @@ import pytest
 from running import written
 
 import nbta
-from nbta.ops import loop
+from nbta.ops.loops import loop
 
 #: How one of two is chosen; {v} is the value of an iteration.
 CHOICES = {

@@ -13,7 +13,7 @@ import nbta.namespace  # with the records of all operations
 from nbta.errors import NbtaError
 from nbta.graph.graph import Graph, SubGraph
 from nbta.graph.operation import TABLE, Spec
-from nbta.ops.arrays import WRITES
+from nbta.ops.arrays.tensor_arrays import WRITES
 
 DTYPES = [
     np.dtype(name)

@@ -13,7 +13,7 @@ import pytest
 import nbta
 import nbta.distributed
 from nbta.graph.operation import TABLE
-from nbta.ops.elementwise import unary
+from nbta.ops.core.elementwise import unary
 
 MODULES = ("debug", "implicit", "random", "raw_ops", "testing")
 
@@ -85,7 +85,7 @@ def test_sections(name):
 
 
 def generated(name):
-    """Whether a docstring says of operands and results what `nbta.ops.descriptions` does."""
+    """Whether a docstring says of operands and results what `nbta.ops.core.descriptions` does."""
     said = sections(PUBLIC[name])
     operands = re.search(r", of (any shape|shapes that broadcast)\.", said.get("Parameters", ""))
     result = re.search(r"(Of|Booleans, of) the (shape|broadcast shape)\b", said.get("Returns", ""))

@@ -17,7 +17,8 @@ from numba.core import event
 
 import nbta
 from nbta import cli
-from nbta.runtime import ahead, matrices, object_files, python_calls, shipped
+from nbta.kernels import ahead, matrices
+from nbta.runtime import object_files, python_calls, shipped
 from nbta.runtime.machine_code import Routine
 
 ROOT = Path(nbta.__file__).parents[1]
@@ -237,7 +238,8 @@ def test_a_level_that_there_is_not(tmp_path):
 SOME = """
 import sys
 from pathlib import Path
-from nbta.runtime import ahead, matrices, python_calls
+from nbta.runtime import python_calls
+from nbta.kernels import ahead, matrices
 
 calls = python_calls.ROUTINES
 some = calls[python_calls.take_bytes], calls[python_calls.attach_gradient]

@@ -8,7 +8,7 @@ import pytest
 from many import each
 
 from nbta.compiler import build
-from nbta.runtime import matrices
+from nbta.kernels import matrices
 from nbta.runtime.intrinsics import ADD, LEFT, RIGHT
 
 DTYPES = ("float32", "float64", "complex64", "complex128")

@@ -25,7 +25,7 @@ def check(kind, starts, *folder):
 def kernels(tmp_path_factory):
     """A folder of kernels, as a wheel has."""
     folder = tmp_path_factory.mktemp("kernels")
-    subprocess.run([sys.executable, "-m", "nbta.runtime.ahead", str(folder)], check=True)
+    subprocess.run([sys.executable, "-m", "nbta.kernels.ahead", str(folder)], check=True)
     return str(folder)
 
 

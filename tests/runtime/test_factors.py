@@ -10,7 +10,7 @@ import scipy.linalg
 from many import each
 
 from nbta.compiler import build
-from nbta.runtime.factors import LOWER, TRANSPOSED, UNIT, VECTORS
+from nbta.kernels.factors import LOWER, TRANSPOSED, UNIT, VECTORS
 from nbta.tuning import FACTOR_BLOCK, FACTOR_COLUMNS, FACTOR_LAPACK
 
 #: LAPACK's letter for a dtype.

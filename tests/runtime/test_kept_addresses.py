@@ -23,7 +23,7 @@ PAGE = SOURCES.parent / "docs" / "design_notes" / "kept_addresses.md"
 ROWS = {}
 #: Where an expression looks like an address and native code gets none.
 OTHER_USES = {
-    "api/tracing.py", "bitwise.py", "ops/filling.py", "distributed.py", "codegen/fusion.py",
+    "api/tracing.py", "bitwise.py", "ops/core/filling.py", "distributed.py", "codegen/fusion.py",
     "execution/runner.py", "graph/operation.py", "locations.py", "saving.py",
     "runtime/numba_private.py",
 }  # fmt: skip

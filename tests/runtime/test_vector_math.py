@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from nbta.runtime import vector_math
+from nbta.kernels import vector_math
 
 WIDE = np.longdouble
 TRUE = {

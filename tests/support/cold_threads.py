@@ -1,7 +1,7 @@
 """Processes in which several threads use nbta first, each in the same moment.
 
 ``python tests/support/cold_threads.py KIND STARTS [FOLDER]`` prints what was wrong in any start;
-FOLDER has kernels as a wheel brings them (``python -m nbta.runtime.ahead FOLDER``). A start is a
+FOLDER has kernels as a wheel brings them (``python -m nbta.kernels.ahead FOLDER``). A start is a
 fork of a process that has imported nbta and used nothing of it.
 """
 

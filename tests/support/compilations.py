@@ -2,7 +2,8 @@
 
 import shutil
 
-from nbta.runtime import ahead, machine_code
+from nbta.kernels import ahead
+from nbta.runtime import machine_code
 
 #: Goes in front of such a program; ``counting.compiled`` has the names of the functions.
 COUNTING = """

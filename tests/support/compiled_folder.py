@@ -34,7 +34,7 @@ def environment(given=os.environ):
 
 def stamp():
     """Of the sources, without importing them: Numba must know the folder before."""
-    sources = sorted(ROOT.glob("nbta/runtime/*.py"))
+    sources = sorted([*ROOT.glob("nbta/runtime/*.py"), *ROOT.glob("nbta/kernels/*.py")])
     assert sources, "the kernels have moved"
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
 

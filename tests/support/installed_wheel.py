@@ -17,7 +17,8 @@ from numba import njit
 from numba.core import event
 
 import nbta
-from nbta.runtime import ahead, shipped
+from nbta.kernels import ahead
+from nbta.runtime import shipped
 
 
 class Compiled(event.Listener):

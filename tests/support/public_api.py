@@ -30,7 +30,7 @@ GIVEN = {
     "Handle": "nbta.naming",
     "Line": "nbta.inspect.lines",
     "Phase": "nbta.inspect.profiling",
-    "Picture": "nbta.inspect.picture",
+    "Picture": "nbta.display.picture",
     "Profile": "nbta.inspect.profiling",
     "Row": "nbta.inspect.profiling",
     "SymbolicTensorArray": "nbta.symbolic",

@@ -1,7 +1,7 @@
 """The derivative along a direction as the gradient of the gradient by its seed: an oracle."""
 
 import nbta
-from nbta.ops.dispatch import as_tensor
+from nbta.ops.core.dispatch import as_tensor
 from nbta.structure import leaves, map_leaves
 
 

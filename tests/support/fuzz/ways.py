@@ -11,8 +11,8 @@ import nbta
 from nbta.compiler import executable as compiling
 from nbta.execution.reference import Plan, Step
 from nbta.graph.graph import everything
-from nbta.ops.dispatch import PARAMETER
-from nbta.ops.filling import PLACEHOLDER
+from nbta.ops.core.dispatch import PARAMETER
+from nbta.ops.core.filling import PLACEHOLDER
 
 from . import plain
 

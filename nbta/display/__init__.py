@@ -1,0 +1,1 @@
+"""Arrays as pictures, for HTML and for matplotlib."""

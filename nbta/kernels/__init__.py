@@ -1,0 +1,1 @@
+"""Functions of numbers, vectors and matrices that generated code calls, compiled by Numba."""

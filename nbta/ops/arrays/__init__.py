@@ -1,0 +1,1 @@
+"""Tensor arrays in graphs."""

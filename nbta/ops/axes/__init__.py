@@ -1,0 +1,1 @@
+"""What is computed along axes: sums, truths, orders, places, differences, diagonals."""

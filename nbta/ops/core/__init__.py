@@ -1,0 +1,1 @@
+"""How a function becomes an operation: arguments, dtypes, shapes, arithmetic, checks."""

@@ -1,0 +1,1 @@
+"""Elementary functions: powers and waves, rounding, bits of integers."""

@@ -1,0 +1,1 @@
+"""Functions given by samples or coefficients: transforms, convolutions, polynomials."""

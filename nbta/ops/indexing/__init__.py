@@ -1,0 +1,1 @@
+"""Items, rows and blocks of tensors: taken, replaced, joined, in another order."""

@@ -1,0 +1,1 @@
+"""Loops and branches, and what their gradients keep."""

@@ -1,0 +1,1 @@
+"""Special functions, as SciPy has them."""

@@ -1,0 +1,1 @@
+"""Statistics along axes, and distributions."""
