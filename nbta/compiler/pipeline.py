@@ -3,13 +3,13 @@
 A pass has the same number in each compilation: its place in `passes`.
 """
 
+from nbta.compiler.adjoint_loop_fusion import fuse_adjoint_loops
 from nbta.compiler.array_passes import arrays_to_tensors
 from nbta.compiler.branch_reads import read_before_branches
 from nbta.compiler.filled_arrays import pack_arrays
 from nbta.compiler.gradient_passes import gradients_to_tensors
 from nbta.compiler.item_keys import items_of_parts
 from nbta.compiler.item_sums import add_items_behind_loops
-from nbta.compiler.joint_trips import join_trips
 from nbta.compiler.kept_arrays import keep_elements
 from nbta.compiler.least_saved import save_least
 from nbta.compiler.manager import Manager, settings
@@ -36,7 +36,7 @@ ENDS = (keep_all, loops_of_segments)
 #: After those, in this order too. Some take sums in another order, as their contracts say.
 LOWERING = (
     flows_of_tapes, simplify_shapes, shapes_of_variables, prune, fold_constants, hoist, share,
-    push_out_elementwise, forget_trips, join_trips, read_in_branches, rematerialise, prune,
+    push_out_elementwise, forget_trips, fuse_adjoint_loops, read_in_branches, rematerialise, prune,
     save_least, keep_elements, detach_gradients, gradients_to_tensors, simplify_shapes,
     arrays_to_tensors, rematerialise, prune, save_least, arrays_to_tensors, gradients_to_tensors,
     share_tapes, prune, share, tapes_to_arrays, rows_of_elementwise, push_out_products,

@@ -5,9 +5,9 @@ import pytest
 
 import nbta
 from nbta.compiler import manager, pipeline
+from nbta.compiler.adjoint_loop_fusion import fuse_adjoint_loops
 from nbta.compiler.generate import generate
 from nbta.compiler.induction import Counts
-from nbta.compiler.joint_trips import join_trips
 from nbta.compiler.manager import BrokenPassError, Fact, Settings, analysis, contract, using
 from nbta.compiler.program import changes, extract
 from nbta.compiler.rematerialisation import rematerialise
@@ -106,8 +106,10 @@ def test_a_pass_without_a_contract_is_refused(monkeypatch):
 
 
 def test_an_order_that_breaks_a_contract_is_refused(monkeypatch):
-    with_passes(monkeypatch, join_trips)  # `rematerialise` has taken what it goes by
-    with pytest.raises(BrokenPassError, match=r"join_trips: requires .* the tapes of reverse mode"):
+    with_passes(monkeypatch, fuse_adjoint_loops)  # `rematerialise` has taken what it goes by
+    with pytest.raises(
+        BrokenPassError, match=r"fuse_adjoint_loops: requires .* the tapes of reverse mode"
+    ):
         lowered(nest)
 
 

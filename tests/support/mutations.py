@@ -333,14 +333,14 @@ FAULTS = [
         "trips back that need what all trips leave",
         "return not any(_origin(tensor).op in behind for tensor in tensors)",
         "return True",
-        "joint_trips",
+        "adjoint_loop_fusion",
     ),
     Fault(
         "joint trips",
         "sums that trips look at",
         "    while start is not None and len(users[start]) == 1:\n        (op,) = users[start]\n",
         "    while start is not None and users[start]:\n        op = users[start][-1]\n",
-        "joint_trips",
+        "adjoint_loop_fusion",
     ),
     Fault(
         "tiles",

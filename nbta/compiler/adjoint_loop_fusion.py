@@ -36,7 +36,7 @@ _KEEPING = {CREATE, READ, WRITE, SIZE, SHADOW}
 
 @contract(requires=[Fact.RANKS, Fact.SAVED_BY_TAPES, Fact.TAPES_OF_LOOPS], reorders=True)
 @changes
-def join_trips(program: Program) -> Program:
+def fuse_adjoint_loops(program: Program) -> Program:
     """Let loops run each trip back right behind it, where that needs nothing of other trips."""
     operations = list(running(program))
     if not any(op.record is RESTORE for op in operations):

@@ -1,6 +1,6 @@
 """Loops that run each trip back right behind the trip itself, and lengths that programs name."""
 
-import joint_programs
+import adjoint_fusion_programs
 import numpy as np
 import pytest
 from array_programs import check
@@ -241,20 +241,20 @@ def test_loops_with_checkpoints(checkpoint):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs(seed):
-    check(joint_programs.program(seed))
+    check(adjoint_fusion_programs.program(seed))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", range(6))
 def test_many_random_programs(batch):
-    found = [joint(check(joint_programs.program(12 + 20 * batch + k))) for k in range(20)]
+    found = [joint(check(adjoint_fusion_programs.program(12 + 20 * batch + k))) for k in range(20)]
     assert sum(map(bool, found)) >= 6
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs_in_machine_code(seed):
-    check(joint_programs.program(1000 + seed), machine_code=True)
+    check(adjoint_fusion_programs.program(1000 + seed), machine_code=True)
 
 
 # Lengths that a program names.
