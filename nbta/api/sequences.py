@@ -400,7 +400,7 @@ def _abstract(f: Any, init: Any, xs: Any, words: _Words) -> Any:
     outer = current() or Graph()
     graph = SubGraph(outer, "abstract")
 
-    def stand_in(value: Any, drop: Any) -> Any:
+    def placeholder(value: Any, drop: Any) -> Any:
         if isinstance(value, TensorArray):
             return _symbolic(value)
         spec = leaf_spec(value)
@@ -408,8 +408,8 @@ def _abstract(f: Any, init: Any, xs: Any, words: _Words) -> Any:
         return graph.parameter(spec._replace(shape=pattern))
 
     with graph.as_default(), entered(Order(as_tensor(first_token()))):
-        state = map_leaves(lambda value: stand_in(value, 0), init)
-        given = f(state, map_leaves(lambda value: stand_in(value, 1), xs))
+        state = map_leaves(lambda value: placeholder(value, 0), init)
+        given = f(state, map_leaves(lambda value: placeholder(value, 1), xs))
         if not isinstance(given, tuple) or len(given) != 2:
             message = f"scan: f must return a pair (carry, y), and returns {describe(given)}"
             raise invalid("structure", message)

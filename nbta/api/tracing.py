@@ -244,7 +244,7 @@ def _fitted(path: str, value: Any, spec: Any) -> Any:
     return array
 
 
-def stand_ins(structure: Any, values: Any, specs: Any) -> Any:
+def placeholders(structure: Any, values: Any, specs: Any) -> Any:
     """Placeholders for arrays in the graph that is being built; other values as they are.
 
     ``specs`` are those of an ``input_signature``, or None.
@@ -254,10 +254,10 @@ def stand_ins(structure: Any, values: Any, specs: Any) -> Any:
         specs = [_general_spec(value, exact) for value in values]
     named_values = zip(named(structure), values, specs, strict=True)
     graph = current()
-    return [_stand_in(graph, i, path, v, s) for i, ((path, _), v, s) in enumerate(named_values)]
+    return [_placeholder(graph, i, path, v, s) for i, ((path, _), v, s) in enumerate(named_values)]
 
 
-def _stand_in(graph: Any, leaf: int, path: str, value: Any, spec: Any) -> Any:
+def _placeholder(graph: Any, leaf: int, path: str, value: Any, spec: Any) -> Any:
     if not isinstance(value, np.ndarray):
         return value
     lengths = graph.lengths
@@ -937,7 +937,7 @@ class _Trace:
         self._exact = any_empty(values)
         self._structure = structure
         with self.graph.as_default(), own_numpy():
-            self._given = stand_ins(structure, values, specs)
+            self._given = placeholders(structure, values, specs)
         arguments = [tensor for tensor in self._given if isinstance(tensor, Tensor)]
         arrays = [value for value in values if isinstance(value, np.ndarray)]
         pairs = enumerate(zip(arrays, arguments, strict=True))

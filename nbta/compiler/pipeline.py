@@ -21,9 +21,9 @@ from nbta.compiler.program import Program, extract, rebuild
 from nbta.compiler.rematerialisation import rematerialise
 from nbta.compiler.row_passes import push_out_elementwise, rows_of_elementwise
 from nbta.compiler.segments import loops_of_segments
+from nbta.compiler.shadow_arrays import detach_gradients
 from nbta.compiler.shape_passes import shapes_of_variables, simplify_shapes
 from nbta.compiler.specialising import specialise
-from nbta.compiler.stand_ins import detach_gradients
 from nbta.compiler.tape_passes import read_in_branches, share_tapes
 from nbta.compiler.tiles import tile
 from nbta.errors import invalid

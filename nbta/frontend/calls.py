@@ -71,8 +71,8 @@ from nbta.frontend.jit_classes import (
     class_of,
     constructed,
     is_compiled_object,
+    placeholder,
     python_class,
-    stand_in,
 )
 from nbta.frontend.lists import Listing, in_order, listing
 from nbta.frontend.math_functions import call_math, rounded
@@ -83,7 +83,7 @@ from nbta.frontend.pickling import Sent
 from nbta.frontend.problems import (
     at_line,
     here,
-    is_of_stand_in,
+    is_of_placeholder,
     lead,
     refuse_class,
     refuse_numbas,
@@ -582,7 +582,7 @@ def _items_by(following, found):
 def _method(function, args, kwargs):
     owner, inner = function.__self__, function.__func__
     if is_compiled_object(owner):
-        return call(getattr(stand_in(owner), function.__name__), *args, **kwargs)
+        return call(getattr(placeholder(owner), function.__name__), *args, **kwargs)
     if isinstance(owner, Box) and hasattr(np.ndarray, inner.__name__):
         return _array_method(owner, inner, args, kwargs)
     if isinstance(owner, Box | Listing | ArrayBox):
@@ -952,7 +952,7 @@ def _called_as_it_is(function, args, kwargs):
         lead(error, _unknown_to(what, name))
         raise
     except (TypeError, AttributeError, ValueError) as error:
-        if not is_of_stand_in(error) or native.is_known((args, kwargs)):
+        if not is_of_placeholder(error) or native.is_known((args, kwargs)):
             raise
         what = f"{name} of {_module(function) or 'another library'}"
         raise invalid("symbolic", _unknown_to(what, name)) from error

@@ -807,7 +807,7 @@ class _Merge:
         if isinstance(value, Absent):
             value.refuse()
         if isinstance(value, Undefined) and _is_carried(other):
-            return pack(other, [_stand_in(leaf) for leaf in leaves(other)])
+            return pack(other, [_placeholder(leaf) for leaf in leaves(other)])
         return value
 
     def _unlike(self, i, one, other):
@@ -1015,7 +1015,7 @@ def _relations(one, other):
     return relations(one, other) if both else []
 
 
-def _stand_in(leaf):
+def _placeholder(leaf):
     """A value that nobody reads, like another one."""
     if isinstance(leaf, ArrayBox | SymbolicTensorArray):
         message = f"{here()}: only one branch makes this TensorArray; make it before the branches"
@@ -1387,7 +1387,7 @@ class _Loop:
     def _start(self):
         """Assume that iterations hand on numbers, and arrays that they seem to change."""
         self._names, self._entry, self._get, self._set = self._given
-        self._stand_ins, self._dtypes, self._begun = {}, {}, {}
+        self._placeholders, self._dtypes, self._begun = {}, {}, {}
         self._carried = {i for i, v in enumerate(self._entry) if self._is_scalar(v)}
         self._known = set()  # variables that no trip changes though one could
         self._boxes, self._places = [], set()
@@ -1406,21 +1406,21 @@ class _Loop:
         if self._key not in self._found:
             return
         self._carried, self._known, self._aliases = map(set, self._found[self._key][:3])
-        dtypes, boxes, stand_ins = self._found[self._key][3:]
+        dtypes, boxes, placeholders = self._found[self._key][3:]
         self._dtypes = dict(dtypes)
-        self._stand_ins = {i: _fresh(value) for i, value in stand_ins.items()}
+        self._placeholders = {i: _fresh(value) for i, value in placeholders.items()}
         for k in boxes:
             self._guess(self._changed[k], also_known=True)
 
     def _remember(self):
         """Keep what was found, where that says something of another loop of this body."""
-        own = (v for i, v in enumerate(self._entry) if i in self._stand_ins)
+        own = (v for i, v in enumerate(self._entry) if i in self._placeholders)
         if self._places or self._spoiled or not all(map(_is_empty, own)):
             return
         roots = {id(box) for box in self._boxes}
         boxes = [k for k, v in enumerate(self._changed)
                  if isinstance(v, Box) and id(v.root) in roots]  # fmt: skip
-        found = self._carried, self._known, self._aliases, self._dtypes, boxes, self._stand_ins
+        found = self._carried, self._known, self._aliases, self._dtypes, boxes, self._placeholders
         self._found[self._key] = found
 
     def _is_scalar(self, value):
@@ -1541,7 +1541,7 @@ class _Loop:
     def _first_values(self):
         found = []
         for i in sorted(self._carried):
-            value = self._stand_ins.get(i, self._entry[i])
+            value = self._placeholders.get(i, self._entry[i])
             for j, leaf in enumerate(leaves(value)):
                 leaf, dtype = _as_data(leaf), self._dtypes.get((i, j))
                 found.append(leaf if dtype is None else in_dtype(leaf, dtype))
@@ -1552,7 +1552,7 @@ class _Loop:
         """Give variables and boxes what an iteration begins with; the variables' values."""
         given, values = iter(given), list(self._entry)
         for i in sorted(self._carried):
-            like = self._stand_ins.get(i, self._entry[i])
+            like = self._placeholders.get(i, self._entry[i])
             parts = [self._part(i, j, leaf, next(given)) for j, leaf in enumerate(leaves(like))]
             for part in parts:
                 _call(part._value if isinstance(part, Box) else part, self._names[i])
@@ -1684,7 +1684,7 @@ class _Loop:
 
     def _entries(self):
         """The boxes that variables of the loop are before it."""
-        return self._slots([self._stand_ins.get(i, v) for i, v in enumerate(self._entry)])
+        return self._slots([self._placeholders.get(i, v) for i, v in enumerate(self._entry)])
 
     def _results(self, bound, frame, given):
         """What an iteration ends with; `Again` where the state is another one than was assumed."""
@@ -1749,9 +1749,9 @@ class _Loop:
     def _learn_variable(self, i, start, end):
         """Whether a variable is something else than was assumed."""
         if not isinstance(start, Parts) and may_be_none(start, end) and not _same(start, end):
-            if i in self._stand_ins:
+            if i in self._placeholders:
                 raise self._changes(i, start, end)
-            self._stand_ins[i] = as_parts(self._entry[i], end)
+            self._placeholders[i] = as_parts(self._entry[i], end)
             self._carried.add(i)
             return True
         if i not in self._carried:
@@ -1771,7 +1771,7 @@ class _Loop:
 
     def _may_be_known(self, i):
         """Whether Python may go on with the value that a variable has before the loop."""
-        learnt = i in self._stand_ins or i in self._known or (i, 0) in self._dtypes
+        learnt = i in self._placeholders or i in self._known or (i, 0) in self._dtypes
         return not learnt and not any(isinstance(v, Tensor) for v in leaves(self._entry[i]))
 
     def _carry(self, i, start, end):
@@ -1783,7 +1783,7 @@ class _Loop:
         if isinstance(start, Undefined):
             if not _is_carried(end):
                 raise self._changes(i, start, end)
-            self._stand_ins[i] = pack(end, [_stand_in(leaf) for leaf in leaves(end)])
+            self._placeholders[i] = pack(end, [_placeholder(leaf) for leaf in leaves(end)])
         elif _unlike(start, end) or not (_is_carried(start) and _is_carried(end)):
             raise self._changes(i, start, end)
         self._carried.add(i)
@@ -1826,7 +1826,7 @@ class _Loop:
         return True
 
     def _weak_entry(self, i, j):
-        return i not in self._stand_ins and _is_weak(leaves(self._entry[i])[j])
+        return i not in self._placeholders and _is_weak(leaves(self._entry[i])[j])
 
     def _ended(self, i, j, leaf):
         if isinstance(leaf, TensorArray | ArrayBox):
@@ -1876,7 +1876,7 @@ class _Loop:
         pairs = iter(zip(begin, last, strict=False))
         values, given = list(self._entry), {}
         for i in sorted(self._carried):
-            like = self._stand_ins.get(i, self._entry[i])
+            like = self._placeholders.get(i, self._entry[i])
             given[i] = like, [next(pairs)[1] for _ in leaves(like)]
         for box in self._boxes:
             first, found = next(pairs)

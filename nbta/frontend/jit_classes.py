@@ -142,7 +142,7 @@ class OuterObject:
         if (outside := reading()) is not None:
             outside.read_attribute(owner, name, value)
         if is_compiled_object(value):
-            value = stand_in(value)
+            value = placeholder(value)
         else:
             label = f"{type(self).__name__}.{name}"
             value = conversion.outer(value, label) if dtype is None else dtype.type(value)
@@ -157,10 +157,10 @@ class OuterObject:
         )
 
 
-def stand_in(value):
+def placeholder(value):
     """What stands for a compiled object from outside, the same for all objects that share it."""
     outside = reading()
-    known = {} if outside is None else outside.stand_ins
+    known = {} if outside is None else outside.placeholders
     place = ctypes.c_void_p.from_address(id(value) + BOX_FIELDS).value
     if place not in known:
         made = object.__new__(_outer_class(class_of(value)))
@@ -177,4 +177,4 @@ def _outer_class(kind):
 def asked(owner, name):
     """What has an attribute: the compiled object itself for its numbers, which are Python's."""
     is_number = class_of(owner).dtypes.get(name) is not None
-    return owner if is_number else stand_in(owner)
+    return owner if is_number else placeholder(owner)

@@ -162,7 +162,7 @@ class Outside:
         self._recordings: list[list[str]] = []  # what `recording` gives
         self.hidden = False
         #: By the address of the fields of a compiled object: what stands for it.
-        self.stand_ins: dict[int, Any] = {}
+        self.placeholders: dict[int, Any] = {}
 
     # What was read.
 

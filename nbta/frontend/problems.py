@@ -79,7 +79,7 @@ _STANDS_FOR = re.compile(
 _OF_A_NUMBER = re.compile(r"'Tensor' object is not (?:a mapping|callable|iterable|subscriptable)")
 
 
-def is_of_stand_in(error) -> bool:
+def is_of_placeholder(error) -> bool:
     """Whether Python says something of an object that stands for a value in a trace."""
     said = _OF_A_NUMBER.sub("", str(error))
     return _STANDS_FOR.search(said) is not None
@@ -100,7 +100,7 @@ def is_pythons(error) -> bool:
     """
     if is_raised_here(error):
         return not isinstance(error, NbtaError)
-    if isinstance(error, NbtaError | RecursionError) or is_of_stand_in(error):
+    if isinstance(error, NbtaError | RecursionError) or is_of_placeholder(error):
         return False
     if _SAYS_WHERE.match(str(error)):
         return True  # raised in Python's place, with the user's line

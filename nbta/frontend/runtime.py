@@ -71,7 +71,7 @@ from nbta.frontend.identity import (
     with_floats,
 )
 from nbta.frontend.iteration import comprehension, elements, generator, one_by_one
-from nbta.frontend.jit_classes import PythonObject, asked, is_compiled_object, stand_in
+from nbta.frontend.jit_classes import PythonObject, asked, is_compiled_object, placeholder
 from nbta.frontend.list_items import Picked, delete_item_at, is_run_place, item_at, set_item_at
 from nbta.frontend.lists import Listing, listing
 from nbta.frontend.maybe import check_keys, is_maybe, may_be_gone, open_keys, or_none
@@ -486,7 +486,7 @@ def set_attribute(value, owner, name):
         if isinstance(owner, Record):
             owner[name] = value
             return None
-        owner = stand_in(owner) if is_compiled_object(owner) else owner
+        owner = placeholder(owner) if is_compiled_object(owner) else owner
         if isinstance(owner, PythonObject) and name in owner.dtypes:
             note_place(Attribute(owner, name))
             owner.put(name, value)

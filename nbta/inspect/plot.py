@@ -197,7 +197,7 @@ def _legend(diagram):
 
 
 # By matplotlib. Where things stand: Sugiyama's method, frame by frame from the inside. Layers by
-# the longest way, stand-ins where an arrow passes a layer, an order within layers by the mean of
+# the longest way, dummy nodes where an arrow passes a layer, an order within layers by the mean of
 # what is above and then below, and then places as near to that mean as the order allows. Lengths
 # are in points.
 

@@ -39,7 +39,7 @@ def releasing_entry(field: int):
     return _C_ENTRY(settings.get(field))
 
 
-def _stand_in(field):
+def _placeholder(field):
     """What compiled code calls until an entrance is there: fetch it, then do as asked."""
 
     @_C_ENTRY
@@ -63,4 +63,4 @@ ENTRIES = (
     settings.GRADIENT_ENTRY,
     settings.LANES_ENTRY,
 )
-_stand_ins = [_stand_in(field) for field in ENTRIES]
+_placeholders = [_placeholder(field) for field in ENTRIES]

@@ -7,7 +7,7 @@ from fuzz.ways import in_python
 from test_in_place import section
 
 import nbta
-from nbta.compiler import kept_arrays, stand_ins
+from nbta.compiler import kept_arrays, shadow_arrays
 from nbta.testing import check_grads
 
 X = np.array([0.4, -0.7, 1.1, 0.25, -1.3])
@@ -351,7 +351,7 @@ def test_memory_stays_bounded():
 
 def test_sums_of_an_earlier_loop_are_found(monkeypatch):
     """That the tests above would tell if a second derivative began anew in each loop."""
-    monkeypatch.setattr(stand_ins, "_pass_on", lambda *_: None)
+    monkeypatch.setattr(shadow_arrays, "_pass_on", lambda *_: None)
     f = lambda x: KINDS["numbers"](x, 2)  # noqa: E731
     with pytest.raises(AssertionError):
         held(lambda x: nbta.sum(nbta.sin(nbta.grad(f)(x))), X)

@@ -54,7 +54,7 @@ def numbers_of(text):
     return found
 
 
-def test_numbers_stand_in_the_table():
+def test_numbers_placeholder_the_table():
     found = {module: numbers_of(path.read_text()) for module, path in MODULES.items()}
     found = {module: names for module, names in found.items() if names}
     assert found == FIXED, "put them into nbta.tuning, with what set them"

@@ -108,15 +108,15 @@ def test_the_settings_block_is_the_one_that_llvm_knows():
 
 @row("entry points of kernels")
 def test_entrances_are_held():
-    """Also the stand-ins, which code may have found in the block and call later."""
+    """Also the placeholders, which code may have found in the block and call later."""
     nbta.TensorArray("float64", 1)
-    assert len(entrances._stand_ins) == len(entrances.ENTRIES)
+    assert len(entrances._placeholders) == len(entrances.ENTRIES)
     assert entrances.entry(settings.STORAGE_ENTRY) is entrances.entry(settings.STORAGE_ENTRY)
-    stand_in = entrances._stand_ins[entrances.ENTRIES.index(settings.STORAGE_ENTRY)]
+    placeholder = entrances._placeholders[entrances.ENTRIES.index(settings.STORAGE_ENTRY)]
     kept = churned()
     request = Request()
     request[rq.INDEX] = -1
-    for run in (stand_in, entrances._C_ENTRY(settings.get(settings.STORAGE_ENTRY))):
+    for run in (placeholder, entrances._C_ENTRY(settings.get(settings.STORAGE_ENTRY))):
         assert run(rq.CREATE, 0, ctypes.addressof(request)) != 0  # a negative size
     del kept
 

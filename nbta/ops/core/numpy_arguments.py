@@ -137,7 +137,7 @@ def check_choices(function: Callable, named: Mapping[str, Any], args: Sequence[A
     needed = [p for p in parameters.values() if p.kind in _BY_PLACE and p.default is p.empty]
     given = {name: value for name, value in named.items()
              if name not in parameters or _is_optional(parameters[name])}  # fmt: skip
-    known = tuple((name, _StandIn(name, value)) for name, value in given.items())
+    known = tuple((name, _Placeholder(name, value)) for name, value in given.items())
     arrays = [value for value in (*args, *named.values()) if isinstance(value, _ARRAYS)]
     is_complex = any(array.dtype.kind == "c" for array in arrays)
     asked = function, known, len(needed) or None, complex if is_complex else float
@@ -183,7 +183,7 @@ def _title(function):
     return ".".join([*(part for part in module if part[:1] != "_"), function.__name__])
 
 
-class _StandIn:
+class _Placeholder:
     """An argument for small calls, in a table of what was asked: of an array, one of one item."""
 
     def __init__(self, name, value):

@@ -62,17 +62,17 @@ class GradientGraph(SubGraph):
             for needed in ordered({op}, self._again):  # from the first on: chains may be long
                 self._make_again(needed)
             return self._again[op][tensor.index]
-        stand_in = self.create(PARAMETER, [], {"spec": tensor.spec}, name="value").outputs[0]
-        self._pending[tensor] = stand_in
-        return stand_in
+        placeholder = self.create(PARAMETER, [], {"spec": tensor.spec}, name="value").outputs[0]
+        self._pending[tensor] = placeholder
+        return placeholder
 
     def stands_for(self, tensor) -> Tensor | None:
         """The tensor of the forward body that a parameter stands in for; None for any other."""
-        return self.stand_ins().get(tensor)
+        return self.placeholders().get(tensor)
 
-    def stand_ins(self) -> dict[Tensor, Tensor]:
+    def placeholders(self) -> dict[Tensor, Tensor]:
         """The tensors of the forward body by the parameters that stand in for them."""
-        return {stand_in: tensor for tensor, stand_in in self._pending.items()}
+        return {placeholder: tensor for tensor, placeholder in self._pending.items()}
 
     def _make_again(self, op):
         """Compute a fixed operation here, whose inputs are here."""
@@ -110,7 +110,9 @@ class GradientGraph(SubGraph):
     def resolve_pending(self, value):
         """Put ``value(tensor)`` in place of what stands in and is needed; drop all that is not."""
         live = set(ordered({tensor.op for tensor in self.outputs}))
-        needed = {t: stand_in for t, stand_in in self._pending.items() if stand_in.op in live}
+        needed = {
+            t: placeholder for t, placeholder in self._pending.items() if placeholder.op in live
+        }
         with self.as_default(), self.control_dependencies(None):
             substitute(self, {old: self.resolve(value(t)) for t, old in needed.items()})
         drop_unused(self, ordered({tensor.op for tensor in self.outputs}))

@@ -292,7 +292,7 @@ def _one_trip_again(context, op, schedule, trip, places, parameters):
     """`_one_segment_back` of a single iteration: no loop runs it again, and it needs no tapes."""
     body, (carried, kept) = current(), places
     needed = _needed_again(op, carried)
-    first = {place: _stand_in(Loop(op).parameters[place].spec) for place in needed}
+    first = {place: _placeholder(Loop(op).parameters[place].spec) for place in needed}
     replay = _replay(op, body, first.keys(), first.values())
     with _for_this_alone(context):
         ends = replay.build([Loop(op).following[place] for place in carried])
@@ -312,9 +312,9 @@ def _restore(op, first, schedule, segment, start):
     live = ordered({tensor.op for tensor in body.outputs})
     used = {tensor for each in live for tensor in each.inputs}.union(body.outputs)
     restored = {
-        stand_in: body.resolve(_at_start(op, place, schedule, segment, start))
-        for stand_in, place in first.items()
-        if stand_in in used
+        placeholder: body.resolve(_at_start(op, place, schedule, segment, start))
+        for placeholder, place in first.items()
+        if placeholder in used
     }
     substitute(body, restored)
 
@@ -347,7 +347,7 @@ def _segment_again(op, carried, length):
             replay = _replay(op, body, places, parameters[1:])
             found = replay.build([loop.following[place] for place in places])
             body.outputs = [add(parameters[0], ONE), *found]
-        first = [as_tensor(np.int64(0), graph), *map(_stand_in, specs)]
+        first = [as_tensor(np.int64(0), graph), *map(_placeholder, specs)]
         again = add_while(cond, body, first, scope, origin=loop.origin)
     return again, replay, places
 
@@ -366,7 +366,7 @@ def _replay(op, target, places, tensors):
     return replay
 
 
-def _stand_in(spec):
+def _placeholder(spec):
     return current().create(PARAMETER, [], {"spec": spec}, name="value").outputs[0]
 
 

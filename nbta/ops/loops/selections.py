@@ -187,7 +187,7 @@ def _conditions(backward):
 
     None of them where there are more than are looked at.
     """
-    found, values = {}, backward.stand_ins()
+    found, values = {}, backward.placeholders()
     for op in ordered({tensor.op for tensor in backward.outputs}):
         if op.record not in (WHERE, CASE):
             continue

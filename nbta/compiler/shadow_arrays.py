@@ -3,7 +3,7 @@
 A trip of a loop makes an array, a list that it fills, and the trip of the loop back looks up the
 gradient array of it. For that it would have to find the array again, by a handle that only Python
 can keep. But it needs no more of it than its size and the shapes of its elements: it makes an
-empty one like it, a *stand-in*, whose gradient array takes what is added.
+empty one like it, a *shadow array*, whose gradient array takes what is added.
 """
 
 from collections import defaultdict
@@ -68,7 +68,9 @@ def detach_gradients(program: Program) -> Program:
 
 
 class _Use(NamedTuple):
-    """A lookup of a gradient array: where a stand-in for it can be, and of which trips it is."""
+    """A lookup of a gradient array: where a shadow array for it can be,
+    and of which trips it is.
+    """
 
     lookup: Operation
     home: SubGraph | None
@@ -76,7 +78,7 @@ class _Use(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Lookups that share a stand-in, in a graph that each trip enters once."""
+    """Lookups that share a shadow array, in a graph that each trip enters once."""
 
     home: SubGraph
     trips: tuple
@@ -84,19 +86,19 @@ class _Group(NamedTuple):
 
 
 def _detach(tapes, array, lookups):
-    """Let all lookups of a gradient array find that of a stand-in; whether they can."""
+    """Let all lookups of a gradient array find that of a shadow array; whether they can."""
     if not lookups or not tapes.is_known(array):
         return False
     groups = _groups(tapes, array, [_use(tapes, op) for op in lookups])
-    made = [_stand_in(tapes, group.home, array[0], group.trips) for group in groups]
+    made = [_shadow_array(tapes, group.home, array[0], group.trips) for group in groups]
     if not made or any(each is None for each in made):
         return False
     steps = list(pairwise(groups))
     indices = [_same_trips_there(tapes, one, other) for one, other in steps]
     if any(index is None for index in indices):
         return False
-    for group, stand_in in zip(groups, made, strict=True):
-        _look_up(array, group, stand_in)
+    for group, shadow_array in zip(groups, made, strict=True):
+        _look_up(array, group, shadow_array)
     for (one, other), given, index in zip(steps, pairwise(made), indices, strict=True):
         _pass_on(tapes, array, (one, other), given, index)
     return True
@@ -137,15 +139,15 @@ def _group(tapes, array, uses):
     return _Group(home, trips, [use.lookup for use in uses]) if once else None
 
 
-def _look_up(array, group, stand_in):
-    """Let lookups find the gradient array of a stand-in."""
+def _look_up(array, group, shadow_array):
+    """Let lookups find the gradient array of a shadow array."""
     for op in group.lookups:
-        op.inputs[0] = op.graph.resolve(stand_in.handle)
+        op.inputs[0] = op.graph.resolve(shadow_array.handle)
         if len(array) > 2 and op.attrs.get("clear_after_read") is None:
             op.attrs["clear_after_read"] = False  # as for gradient arrays of gradient arrays
         if not lies_in(origin(op.inputs[1]).graph, group.home):  # of the trip forward, long over
-            op.inputs[1] = op.graph.resolve(stand_in.flow)
-        _run_behind(stand_in.flow.op, holder_in(group.home, op))
+            op.inputs[1] = op.graph.resolve(shadow_array.flow)
+        _run_behind(shadow_array.flow.op, holder_in(group.home, op))
         op.graph.changed()
 
 
@@ -178,15 +180,15 @@ def _distance(graph, here, first, step):
         return subtract(here, first) if step == 1 else subtract(first, here)
 
 
-def _pass_on(tapes, array, groups, stand_ins, counters):
+def _pass_on(tapes, array, groups, shadow_arrays, counters):
     """Let the gradient array of a group begin with the sums that an earlier one left."""
     one, other = groups
     for op in (*one.lookups, *other.lookups):
         op.attrs["clear_after_read"] = False
-    total = _total(tapes, array, one, stand_ins[0])
+    total = _total(tapes, array, one, shadow_arrays[0])
     begun = kept_in(other.home, one.home, counters, total)
     with other.home.as_default(), other.home.control_dependencies(None):
-        handle, flow, extents = stand_ins[1]
+        handle, flow, extents = shadow_arrays[1]
         sums = Access(handle, flow).gradient(array[-1], clear_after_read=False)
         if extents is None:
             written = sums.scatter(arange(getitem(shape_of(begun), 0)), begun)
@@ -197,13 +199,13 @@ def _pass_on(tapes, array, groups, stand_ins, counters):
     other.home.changed()
 
 
-def _total(tapes, array, group, stand_in):
-    """All sums of a stand-in's gradient array, behind what a group of lookups adds."""
+def _total(tapes, array, group, shadow_array):
+    """All sums of a shadow array's gradient array, behind what a group of lookups adds."""
     writes = [op for op in tapes.uses.users[array] if op.record in WRITES]
     mine = [op for op in writes if origin(op.inputs[0]).op in group.lookups]
     last, home = dict.fromkeys(holder_in(group.home, op) for op in mine), group.home
     ends = [end for op in last for end in op.outputs if end.kind == FLOW]
-    handle, flow, extents = stand_in
+    handle, flow, extents = shadow_array
     with home.as_default(), home.control_dependencies(None):
         sums = Access(handle, flow).gradient(array[-1], clear_after_read=False)
         sums = Access(sums.handle, home.create(ADD_N, [sums.flow, *ends]).outputs[0])
@@ -255,7 +257,7 @@ def _root(handle):
 
 
 def _home(op, handle, trips):
-    """Where a stand-in of an array can be, once for each: where a trip reads its handle.
+    """Where a shadow array of an array can be, once for each: where a trip reads its handle.
 
     Or, where a branch has made the array, in the only branch that uses it.
     """
@@ -270,7 +272,7 @@ def _home(op, handle, trips):
     return graph if is_body_of_branch(graph) else None
 
 
-def _stand_in(tapes, home, create, trips):
+def _shadow_array(tapes, home, create, trips):
     """An empty array like one that a trip, or a branch, has made; None if that is unknown."""
     if create.record is not CREATE:
         return None
@@ -284,7 +286,7 @@ def _stand_in(tapes, home, create, trips):
         return None
     attrs = dict(create.attrs) | {"dynamic_size": False, "infer_shape": True}
     attrs |= {"element_shape": shape} if shape and known else {}
-    made = _StandIn(*home.create(CREATE, [size], attrs).outputs)
+    made = _ShadowArray(*home.create(CREATE, [size], attrs).outputs)
     return made if known else _told(made, size, extents, create.attrs["dtype"])
 
 
@@ -324,7 +326,7 @@ def _size(tapes, create):
     return create.graph.create(SIZE, [create.outputs[0], flow], {}).outputs[0]
 
 
-class _StandIn(NamedTuple):
+class _ShadowArray(NamedTuple):
     """An array in place of one that trips have made; the extents of its rows, if they differ."""
 
     handle: Tensor
@@ -346,7 +348,7 @@ def _of_rows(tapes, home, create, trips):
         zero = zeros(getitem(row.graph.resolve(made), row), attrs["dtype"])
         return Access(row.graph.resolve(array.handle), flow).write(row, zero)
 
-    return _StandIn(array.handle, each(home, count, array.flow, written), made)
+    return _ShadowArray(array.handle, each(home, count, array.flow, written), made)
 
 
 def _told(made, size, extents, dtype):
@@ -355,7 +357,7 @@ def _told(made, size, extents, dtype):
     with graph.as_default(), graph.control_dependencies(None):
         count = minimum(as_long(size), np.int64(1))
         rows = zeros(concatenate([stack([count]), graph.resolve(extents)]), dtype)
-        return _StandIn(array.handle, array.scatter(arange(count), rows))
+        return _ShadowArray(array.handle, array.scatter(arange(count), rows))
 
 
 def _is_visited_once(tapes, home, body, trips):
