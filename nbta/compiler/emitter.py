@@ -13,9 +13,9 @@ from nbta.codegen.values import NUMBERS, Block, Scalar, Transposed, cast_text, p
 from nbta.compiler import array_code
 from nbta.compiler.loop_ends import settled
 from nbta.compiler.rows_ahead import look_ahead
+from nbta.compiler.short_counted_loops import is_short_counted_loop
 from nbta.compiler.stencils import Rows, indices_of, stencils
 from nbta.compiler.sums import Sums, free_sums, goes_in_vectors, is_free_of_loops
-from nbta.compiler.sweeps import is_sweep
 from nbta.compiler.touched import OF_ITEMS, is_within
 from nbta.graph.graph import everything
 from nbta.graph.operation import DATA, FLOW, HANDLE, Tensor
@@ -279,9 +279,9 @@ def emit_while(code, op) -> None:
     between = _between(code, loop, size)
     rows = None if trips is None else _rows(code, loop, variables, captured, between)
     code.turned.append([])
-    sweeps = trips is not None and rows is None and is_sweep(loop, code.counts)
+    short_counted = trips is not None and rows is None and is_short_counted_loop(loop, code.counts)
     asked = _Asked() if trips is None else _asked(code, loop, size, rows)
-    each = _each_trip(code, body, trips, rows, sweeps, asked)
+    each = _each_trip(code, body, trips, rows, short_counted, asked)
     with progress_bar(code, op) as counter, each:
         for variable in variables:
             variable.enter()
@@ -387,7 +387,7 @@ def _index_on_entry(code, index, body):
 
 
 @contextmanager
-def _each_trip(code, body, trips, rows, sweeps, asked):
+def _each_trip(code, body, trips, rows, short_counted, asked):
     """The lines of an iteration: in stretches where it is known how many there will be.
 
     Short loops that run often are not divided, which takes as long as a few iterations. Where
@@ -410,7 +410,7 @@ def _each_trip(code, body, trips, rows, sweeps, asked):
             yield
         code.lines = around
         return
-    if sweeps:
+    if short_counted:
         with code.nest(when(f"{trips} > {UNWATCHED_TURNS}")):
             code.add(do("watch", "w", _watch_word(code), UNWATCHED_TURNS))
         lines = [over("_", trips)]

@@ -264,7 +264,7 @@ def compared(seed, monkeypatch):
         _, found, expected = both(drawn, *args, places=(0, 1, 2))
     with monkeypatch.context() as patched:
         patched.setattr(nests, "hoisted", lambda nested, _: nested)
-        patched.setattr(emitter, "is_sweep", lambda *_: False)
+        patched.setattr(emitter, "is_short_counted_loop", lambda *_: False)
         _, without, _ = both(drawn, *args, places=(0, 1, 2))
     same(found, expected, 1e-10)
     same(found, without, 1e-10)

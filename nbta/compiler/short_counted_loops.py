@@ -11,7 +11,7 @@ from nbta.ops.indexing.items import GETITEM, index_of
 from nbta.tuning import SWEEP_AXES, SWEEP_EXTRA
 
 
-def is_sweep(loop: Loop, counts: Counts) -> bool:
+def is_short_counted_loop(loop: Loop, counts: Counts) -> bool:
     """Whether a loop in a loop takes no longer than an elementwise operation on an array would.
 
     It makes as many trips as some axis is long, which is in memory, and a trip computes numbers.
