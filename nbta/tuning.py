@@ -176,7 +176,7 @@ SWEEP_EXTRA = _row(
     "So many more iterations may such a loop make: as many as WATCHED_ITERATIONS.",
 )  # fmt: skip
 PREFETCHED_MATRIX = _row(
-    8 * 2**20, "bytes", "compiler.rows_ahead",
+    8 * 2**20, "bytes", "compiler.prefetch",
     "A larger matrix is not in the caches for sure: with less, to ask takes longer.",
 )  # fmt: skip
 CACHE_LINE = _row(64, "bytes", "codegen.fusion", "What processors bring from memory at once.")

@@ -7,7 +7,7 @@ from array_programs import check
 from loop_programs import loops
 
 import nbta
-from nbta.compiler import pipeline, rows_ahead, tiles
+from nbta.compiler import pipeline, prefetch, tiles
 from nbta.graph.graph import running
 from nbta.graph.views import is_loop
 
@@ -287,7 +287,7 @@ def discounted(c, x, z, step=1):
 @pytest.mark.parametrize("step", [1, -1])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_rows_of_the_next_trip_are_asked_for_once(tiny, monkeypatch, step, dtype):
-    monkeypatch.setattr(rows_ahead, "PREFETCHED_MATRIX", 0)
+    monkeypatch.setattr(prefetch, "PREFETCHED_MATRIX", 0)
     f = lambda c, x, z: discounted(c, x, z, step)  # noqa: E731
     compiled, reference = (nbta.value_and_grad(f, (0, 1, 2), compiled=k) for k in (True, False))
     for n in (2, 3, 7, 40, 600):
