@@ -90,7 +90,7 @@ PACKED_ROW = _row(
     "Bounds the rows that lie contiguous in linearised tapes.",
 )  # fmt: skip
 UNTILED_ITEMS = _row(
-    64, "items", "compiler.long_rows",
+    64, "items", "compiler.tiling_legality",
     "Bounds what is not computed along the tiled axis, and so in each tile again.",
 )  # fmt: skip
 TILE_ITEMS = _row(

@@ -17,10 +17,10 @@ from collections import defaultdict
 
 import numpy as np
 
-from nbta.compiler.long_rows import Kind, Kinds, RefusedError, same_extent
 from nbta.compiler.manager import Fact, contract
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
+from nbta.compiler.tiling_legality import Kind, Kinds, RefusedError, same_extent
 from nbta.graph.copying import Copy, copied
 from nbta.graph.graph import live, running, subgraphs, substitute
 from nbta.graph.operation import FLOW, Operation
