@@ -312,15 +312,15 @@ UNWARNED_COPY = _row(
     "What a loop may copy in each iteration without a warning: it takes about 100 ns.",
 )  # fmt: skip
 CLOCK_RUNS = _row(
-    10, "runs", "compiler.clocked",
+    10, "runs", "compiler.instrumentation",
     "So many tell how long a tick of the clock is, on a machine that does other work too.",
 )  # fmt: skip
 CLOCK_SHORTEST = _row(
-    5_000_000, "ns", "compiler.clocked",
+    5_000_000, "ns", "compiler.instrumentation",
     "CLOCK_RUNS count only over so long a time together.",
 )  # fmt: skip
 CLOCK_LONGEST = _row(
-    1_000_000_000, "ns", "compiler.clocked",
+    1_000_000_000, "ns", "compiler.instrumentation",
     "So long a time tells it, however few the runs.",
 )  # fmt: skip
 

@@ -3,7 +3,7 @@
 A `Tracer` stands where `Plainly` does in a run that nobody watches: it gives the run a step and a
 plan whose operations tell when they begin and end. The compiled function of a run is one event. So
 that one sees into it, the program is run once more after it, by code with clocks
-(`nbta.compiler.clocked`), whose readings become events of a row of their own.
+(`nbta.compiler.instrumentation`), whose readings become events of a row of their own.
 
 A file has the Trace Event Format, which Perfetto, chrome://tracing and speedscope show ("Trace
 Event Format", the Chromium project's document on the JSON that its trace viewer reads): an object
@@ -26,8 +26,8 @@ from contextlib import contextmanager
 import numpy as np
 
 from nbta.codegen.code import NotCompiledError
-from nbta.compiler.clocked import Clocked
 from nbta.compiler.executable import FailedError
+from nbta.compiler.instrumentation import Instrumented
 from nbta.compiler.phases import listening
 from nbta.errors import invalid
 from nbta.execution.reference import Step, body_function
@@ -177,7 +177,7 @@ def _check_text(file, what):
 
 
 _INDEXED = frozenset({READ, WRITE, GATHER, SCATTER})
-CLOCKED_ROW = 1  # no thread of Linux, macOS or Windows that runs Python has this number
+INSTRUMENTED_ROW = 1  # no thread of Linux, macOS or Windows that runs Python has this number
 
 
 class Tracer:
@@ -349,7 +349,9 @@ class Tracer:
             return
         with self.span("once more, with clocks", "clocks") as args:
             try:
-                measured = Clocked(function).measure(given, entries=TRACE_READINGS, compare=False)
+                measured = Instrumented(function).measure(
+                    given, entries=TRACE_READINGS, compare=False
+                )
             except (NotCompiledError, FailedError) as reason:
                 args["left out"] = str(reason)
                 return
@@ -386,7 +388,7 @@ def traced(runner, given, compiled, file):
 
 def show_inside(file, measured) -> None:
     """The readings of a call of compiled code as a row of events, in loops and iterations."""
-    file.name_thread(CLOCKED_ROW, "compiled code, read by clocks")
+    file.name_thread(INSTRUMENTED_ROW, "compiled code, read by clocks")
     nest = _Nest()
     for piece, begin, end in measured.entries:
         nest.enter(piece.written, begin)
@@ -402,7 +404,7 @@ def show_inside(file, measured) -> None:
     if measured.entries:
         nest.enter((), measured.entries[-1][2])
     for name, category, begin, end, args in nest.from_outside():
-        file.complete(name, category, begin, end, CLOCKED_ROW, args)
+        file.complete(name, category, begin, end, INSTRUMENTED_ROW, args)
     if measured.left_out:
         text = f"{measured.left_out} parts came after these, in the same call"
         file.notes["compiled function"] = text

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nbta.codegen.code import NotCompiledError
-from nbta.compiler.clocked import Clocked
 from nbta.compiler.executable import FailedError
+from nbta.compiler.instrumentation import Instrumented
 from nbta.compiler.phases import listening
 from nbta.errors import invalid
 from nbta.execution.tracer import (
@@ -351,7 +351,7 @@ class _Profiler:
             return self._nothing("users' functions are called, which clocks would call more often")
         with self._tracer.span("calls with clocks", "clocks"):
             try:
-                measured = Clocked(self._function).measure(
+                measured = Instrumented(self._function).measure(
                     self._given, self._repeats, TRACE_READINGS
                 )
             except (NotCompiledError, FailedError) as reason:

@@ -12,7 +12,7 @@ from trace_format import checked
 import nbta
 from nbta.execution import tracer
 
-ROW = tracer.CLOCKED_ROW
+ROW = tracer.INSTRUMENTED_ROW
 
 
 def traced(session, fetches, feeds=None, **how):

@@ -7,8 +7,8 @@ import pytest
 from trace_format import checked
 
 import nbta
-from nbta.compiler.clocked import Clocked
-from nbta.execution.tracer import CLOCKED_ROW
+from nbta.compiler.instrumentation import Instrumented
+from nbta.execution.tracer import INSTRUMENTED_ROW
 from nbta.runtime import clock
 
 
@@ -86,11 +86,13 @@ def test_notebooks_get_tables(profile):
 def test_the_trace_of_a_profile_is_one(profile):
     _, trace = profile
     threads = checked(trace)
-    (mine,) = (slices for row, slices in threads.items() if row != CLOCKED_ROW)
+    (mine,) = (slices for row, slices in threads.items() if row != INSTRUMENTED_ROW)
     names = [s.name for s in mine]
     calls = ["first call", "call 1", "call 2", "call 3", "call 4"]
     assert names == ["prepare", *calls, "calls with clocks"]
-    (steps,) = (s for s in threads[CLOCKED_ROW] if s.name == "steps" and "iterations" in s.args)
+    (steps,) = (
+        s for s in threads[INSTRUMENTED_ROW] if s.name == "steps" and "iterations" in s.args
+    )
     assert steps.args["iterations"] == 20
     assert [len(steps.inside(f"iteration {k}")) for k in (0, 19, 20)] == [1, 1, 0]
 
@@ -192,11 +194,11 @@ def test_clocks_change_no_result(ticks, monkeypatch):
         pytest.skip("this system has no clock_gettime")
     monkeypatch.setattr(clock, "counts_ticks", lambda: ticks)
     plain, given, expected = compiled(recurrence, W, XS)
-    clocked = Clocked(plain)
-    assert ("system_lap" in clocked.generated.source) != ticks
-    ((value,), _) = clocked(given)
+    instrumented = Instrumented(plain)
+    assert ("system_lap" in instrumented.generated.source) != ticks
+    ((value,), _) = instrumented(given)
     assert value == expected
-    measured = clocked.measure(given, 2, 100)
+    measured = instrumented.measure(given, 2, 100)
     assert measured.readings == len(measured.entries) + measured.left_out
     ends = [end for _, _, end in measured.entries]
     assert ends == sorted(ends)
@@ -206,8 +208,8 @@ def test_clocks_change_no_result(ticks, monkeypatch):
 def test_parts_take_no_less_than_a_run_without_clocks():
     """Also where most runs have to wait for a processor: all parts took none of a long run."""
     plain, given, _ = compiled(recurrence, W, XS)
-    clocked = Clocked(plain)
-    runs, run = [], clocked._run
+    instrumented = Instrumented(plain)
+    runs, run = [], instrumented._run
 
     def waits(*args):
         runs.append(run(*args))
@@ -216,8 +218,8 @@ def test_parts_take_no_less_than_a_run_without_clocks():
         one.plain *= 1 if len(runs) % 3 == 0 else 200
         return one
 
-    clocked._run = waits
-    measured = clocked.measure(given, 12)
+    instrumented._run = waits
+    measured = instrumented.measure(given, 12)
     assert measured.plain == min(one.plain for one in runs[1:])
     assert sum(time for _, time, _ in measured.rows) >= 0.999 * min(
         measured.plain, np.median([one.ticks for one in runs[1:]], axis=0).sum() * measured._tick
@@ -237,7 +239,7 @@ def test_single_numbers_are_part_of_what_follows():
         )[1]
 
     plain, given, _ = compiled(loop, 1.0)
-    measured = Clocked(plain).measure(given)
+    measured = Instrumented(plain).measure(given)
     (trip,) = (row for row in measured.rows if row[0].ends_trip)
     assert trip[2] == 10
     assert "Mul" in trip[0].numbers
@@ -253,7 +255,7 @@ def test_ragged_arrays_are_measured_as_python_keeps_them():
         return ta.concat()[0]
 
     plain, given, expected = compiled(ragged, np.arange(4.0))
-    measured = Clocked(plain).measure(given)
+    measured = Instrumented(plain).measure(given)
     assert measured.readings > 0
     np.testing.assert_array_equal(expected, [0, 0, 1, 0, 1, 2])
 

@@ -18,7 +18,7 @@ FIXED = {
     "codegen.gammas": {"_GAMMAS", "_ONE", "_REST", "_NEXT"},  # streams of draws
     "codegen.philox": {"_LOW", "_HALF", "_ONE", "_FACTOR0", "_FACTOR1", "_WEYL0", "_WEYL1"},
     "codegen.positive_gammas": {"_ZERO", "_ZERO_LOW", "_HALF_LOG_2_PI"},
-    "execution.tracer": {"CLOCKED_ROW"},  # a row of a picture
+    "execution.tracer": {"INSTRUMENTED_ROW"},  # a row of a picture
 }
 
 #: What makes a number, or a range of such, of numbers.

@@ -78,7 +78,7 @@ class Clock:
     places: dict = field(default_factory=dict)
 
 
-class ClockedEmitter(Emitter):
+class InstrumentedEmitter(Emitter):
     """Writes a program down, with clocks."""
 
     def __init__(self, arrays, counts):
@@ -162,7 +162,7 @@ def _piece(what, loops, around=()):
     return Piece(names, types, loops, ops=tuple(ops), written=around)
 
 
-class Clocked(Compiled):
+class Instrumented(Compiled):
     """What another `Compiled` computes, with clocks.
 
     Parameters
@@ -186,7 +186,7 @@ class Clocked(Compiled):
 
     def _generate(self):
         with phase("source with clocks"):
-            return generate(self.program, ClockedEmitter)
+            return generate(self.program, InstrumentedEmitter)
 
     def _tell(self, given):
         """The code without clocks has warned."""
