@@ -9,8 +9,8 @@ from loop_programs import inside, loops, ranged, values_of
 
 import nbta
 from nbta.compiler import pipeline
-from nbta.compiler.item_sums import add_items_behind_loops
 from nbta.compiler.program import extract
+from nbta.compiler.scalar_promotion import add_items_behind_loops
 from nbta.graph.verifier import verify
 from nbta.graph.views import is_loop
 from nbta.testing import check_grads
