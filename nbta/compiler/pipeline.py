@@ -8,7 +8,6 @@ from nbta.compiler.array_passes import arrays_to_tensors
 from nbta.compiler.branch_reads import read_before_branches
 from nbta.compiler.filled_arrays import pack_arrays
 from nbta.compiler.gradient_passes import gradients_to_tensors
-from nbta.compiler.item_keys import items_of_parts
 from nbta.compiler.kept_arrays import keep_elements
 from nbta.compiler.least_saved import save_least
 from nbta.compiler.manager import Manager, settings
@@ -23,6 +22,7 @@ from nbta.compiler.scalar_promotion import add_items_behind_loops
 from nbta.compiler.segments import loops_of_segments
 from nbta.compiler.shadow_arrays import detach_gradients
 from nbta.compiler.shape_passes import shapes_of_variables, simplify_shapes
+from nbta.compiler.slice_folding import items_of_parts
 from nbta.compiler.specialising import specialise
 from nbta.compiler.tape_passes import read_in_branches, share_tapes
 from nbta.compiler.tiles import tile

@@ -8,8 +8,8 @@ from loop_programs import ranged, values_of
 
 import nbta
 from nbta.compiler import pipeline
-from nbta.compiler.item_keys import items_of_parts
 from nbta.compiler.program import extract
+from nbta.compiler.slice_folding import items_of_parts
 from nbta.graph.graph import running
 from nbta.graph.verifier import verify
 from nbta.testing import check_grads
