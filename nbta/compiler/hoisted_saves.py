@@ -106,7 +106,7 @@ def hoisted(leaf, counts):
 
     Parameters
     ----------
-    leaf : nbta.compiler.nests.Leaf
+    leaf : nbta.compiler.linearised_tapes.Leaf
     counts : Counts
     """
     between = _between(leaf)

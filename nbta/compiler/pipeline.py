@@ -10,8 +10,8 @@ from nbta.compiler.filled_arrays import pack_arrays
 from nbta.compiler.gradient_passes import gradients_to_tensors
 from nbta.compiler.kept_arrays import keep_elements
 from nbta.compiler.least_saved import save_least
+from nbta.compiler.linearised_tapes import flows_of_tapes, forget_trips, tapes_to_arrays
 from nbta.compiler.manager import Manager, settings
-from nbta.compiler.nests import flows_of_tapes, forget_trips, tapes_to_arrays
 from nbta.compiler.passes import fold_constants, hoist, keep_all, prune, share
 from nbta.compiler.plain_products import use_plain_products
 from nbta.compiler.product_passes import push_out_products, sum_products_outside

@@ -2,8 +2,9 @@
 
 A loop with ``checkpoint=`` keeps its variables in the first trip of each segment, in a branch. In a
 loop around it, which makes the arrays for that anew in each trip, those would stay apart: one array
-for a whole nest (`nbta.compiler.nests`) takes what every trip of a loop writes. As a loop over
-segments around a loop over the trips of one it does, and asks in no trip whether a segment begins.
+for a whole nest (`nbta.compiler.linearised_tapes`) takes what every trip of a loop writes. As a
+loop over segments around a loop over the trips of one it does, and asks in no trip whether a
+segment begins.
 """
 
 from typing import NamedTuple

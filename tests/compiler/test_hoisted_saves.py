@@ -9,7 +9,7 @@ from loop_programs import ranged
 from test_in_place import section
 
 import nbta
-from nbta.compiler import emitter, hoisted_saves, nests
+from nbta.compiler import emitter, hoisted_saves, linearised_tapes
 from nbta.testing import check_grads
 
 
@@ -260,10 +260,10 @@ def compared(seed, monkeypatch):
 
     args = drawn.arguments()
     with monkeypatch.context() as patched:
-        patched.setattr(nests, "hoisted", counted)
+        patched.setattr(linearised_tapes, "hoisted", counted)
         _, found, expected = both(drawn, *args, places=(0, 1, 2))
     with monkeypatch.context() as patched:
-        patched.setattr(nests, "hoisted", lambda nested, _: nested)
+        patched.setattr(linearised_tapes, "hoisted", lambda nested, _: nested)
         patched.setattr(emitter, "is_short_counted_loop", lambda *_: False)
         _, without, _ = both(drawn, *args, places=(0, 1, 2))
     same(found, expected, 1e-10)

@@ -25,7 +25,7 @@ from tape_programs import arrays, built, differentiated, fused_gru, fused_lstm, 
 import nbta
 from nbta.compiler import product_passes
 from nbta.compiler.array_passes import arrays_to_tensors
-from nbta.compiler.nests import tapes_to_arrays
+from nbta.compiler.linearised_tapes import tapes_to_arrays
 from nbta.compiler.pipeline import lowered
 from nbta.compiler.product_passes import push_out_products, sum_products_outside
 from nbta.compiler.program import extract
