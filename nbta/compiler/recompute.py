@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbta.compiler.final_values import Item, last_version
 from nbta.compiler.induction import Clamped, Counts, Linear, Trip, is_outside
 from nbta.compiler.loop_ends import is_cheap_remainder
+from nbta.compiler.overwrite_analysis import Item, last_version
 from nbta.compiler.tapes import Tapes, is_shadow, made
 from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in
@@ -57,7 +57,7 @@ class Again:
     kept : dict of Tape
         By the values that they keep, of the body.
     counts : Counts, optional
-        With it, items that are final are read again (`final_values`).
+        With it, items that are final are read again (`overwrite_analysis`).
     """
 
     def __init__(self, graph, body, trips, kept, counts=None):

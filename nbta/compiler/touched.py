@@ -1,7 +1,7 @@
 """What a trip of a loop does with the items of an array that the loop carries.
 
 Two accesses touch different items where along some axis one index is sure to be greater: both are
-linear forms in the numbers of trips, as in `final_values`.
+linear forms in the numbers of trips, as in `overwrite_analysis`.
 """
 
 from collections import defaultdict
