@@ -8,7 +8,6 @@ from nbta.compiler.array_passes import arrays_to_tensors
 from nbta.compiler.branch_reads import read_before_branches
 from nbta.compiler.filled_arrays import pack_arrays
 from nbta.compiler.gradient_passes import gradients_to_tensors
-from nbta.compiler.kept_arrays import keep_elements
 from nbta.compiler.least_saved import save_least
 from nbta.compiler.linearised_tapes import flows_of_tapes, forget_trips, tapes_to_arrays
 from nbta.compiler.manager import Manager, settings
@@ -18,6 +17,7 @@ from nbta.compiler.product_passes import push_out_products, sum_products_outside
 from nbta.compiler.program import Program, extract, rebuild
 from nbta.compiler.rematerialisation import rematerialise
 from nbta.compiler.row_passes import push_out_elementwise, rows_of_elementwise
+from nbta.compiler.saved_arrays import keep_elements
 from nbta.compiler.scalar_promotion import add_items_behind_loops
 from nbta.compiler.segments import loops_of_segments
 from nbta.compiler.shadow_arrays import detach_gradients

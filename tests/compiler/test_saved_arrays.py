@@ -7,7 +7,7 @@ from fuzz.ways import in_python
 from test_in_place import section
 
 import nbta
-from nbta.compiler import kept_arrays, shadow_arrays
+from nbta.compiler import saved_arrays, shadow_arrays
 from nbta.testing import check_grads
 
 X = np.array([0.4, -0.7, 1.1, 0.25, -1.3])
@@ -359,8 +359,8 @@ def test_sums_of_an_earlier_loop_are_found(monkeypatch):
 
 def test_a_row_too_far_is_found(monkeypatch):
     """That the tests above would tell."""
-    right = kept_arrays.begins_of
-    monkeypatch.setattr(kept_arrays, "begins_of", lambda extents: right(extents) * 0)
+    right = saved_arrays.begins_of
+    monkeypatch.setattr(saved_arrays, "begins_of", lambda extents: right(extents) * 0)
     f = lambda x: KINDS["rows_of_several_lengths"](x, 2)  # noqa: E731
     with pytest.raises(AssertionError):
         held(f, X)
