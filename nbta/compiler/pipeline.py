@@ -6,6 +6,7 @@ A pass has the same number in each compilation: its place in `passes`.
 from nbta.compiler.adjoint_loop_fusion import fuse_adjoint_loops
 from nbta.compiler.array_passes import arrays_to_tensors
 from nbta.compiler.branch_reads import read_before_branches
+from nbta.compiler.checkpoint_segments import loops_of_segments
 from nbta.compiler.filled_arrays import pack_arrays
 from nbta.compiler.gradient_passes import gradients_to_tensors
 from nbta.compiler.least_saved import save_least
@@ -19,7 +20,6 @@ from nbta.compiler.rematerialisation import rematerialise
 from nbta.compiler.row_passes import push_out_elementwise, rows_of_elementwise
 from nbta.compiler.saved_arrays import keep_elements
 from nbta.compiler.scalar_promotion import add_items_behind_loops
-from nbta.compiler.segments import loops_of_segments
 from nbta.compiler.shadow_arrays import detach_gradients
 from nbta.compiler.shape_passes import shapes_of_variables, simplify_shapes
 from nbta.compiler.slice_folding import items_of_parts
