@@ -13,6 +13,7 @@ carries. Sums over trips are taken in that order then.
 from itertools import compress, islice
 from operator import not_
 
+from nbta.compiler.access_sets import users_in, users_of
 from nbta.compiler.induction import Linear, Trip
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
@@ -20,7 +21,6 @@ from nbta.compiler.products import is_of_iterations
 from nbta.compiler.program import Program, changes
 from nbta.compiler.sums import sum_from, sum_of_summand
 from nbta.compiler.tapes import Tapes
-from nbta.compiler.touched import users_in, users_of
 from nbta.graph.copying import Captured, Copy, copied
 from nbta.graph.graph import lies_in, live, running, substitute
 from nbta.graph.operation import DATA, Operation, Tensor

@@ -7,12 +7,12 @@ with arithmetic alone have neither cost. So a read that cannot fail, or that hap
 that is taken, comes before them all.
 """
 
+from nbta.compiler.access_sets import is_within
 from nbta.compiler.induction import Counts
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.program import Program, changes
 from nbta.compiler.stencils import stencils
 from nbta.compiler.sums import free_sums, goes_in_vectors
-from nbta.compiler.touched import is_within
 from nbta.graph.graph import SubGraph, everything, running, subgraphs, substitute
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import Loop, is_loop, origin

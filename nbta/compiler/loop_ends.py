@@ -11,8 +11,8 @@ vector instructions of what is left (index set splitting).
 
 from typing import NamedTuple
 
+from nbta.compiler.access_sets import ends_outside
 from nbta.compiler.induction import Counts, around, positive
-from nbta.compiler.touched import ends_outside
 from nbta.graph.graph import everything
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import Loop

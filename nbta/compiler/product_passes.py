@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from nbta import shapes
+from nbta.compiler.access_sets import users_of
 from nbta.compiler.induction import Counts, Linear
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
 from nbta.compiler.products import is_of_iterations
 from nbta.compiler.program import Program, changes
-from nbta.compiler.touched import users_of
 from nbta.graph.graph import at_line, current, live, running, substitute
 from nbta.graph.operation import DATA, Tensor, is_inexact
 from nbta.graph.views import Loop, Variable, is_loop, origin, place_of

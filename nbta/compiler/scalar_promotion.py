@@ -7,10 +7,10 @@ such as those of other rows in the gradient of a decomposition in place.
 
 import numpy as np
 
+from nbta.compiler.access_sets import differ, touched, users_in
 from nbta.compiler.induction import Counts
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.program import Program, changes
-from nbta.compiler.touched import differ, touched, users_in
 from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import running, substitute
 from nbta.graph.operation import Tensor, is_inexact

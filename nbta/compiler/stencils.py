@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from nbta.codegen.values import Block, cast_text, product, total
+from nbta.compiler.access_sets import differ, is_of_its_trip, touched, users_in
 from nbta.compiler.induction import Counts, Linear
 from nbta.compiler.loop_ends import Between
 from nbta.compiler.sums import FLOATS, Sums, has_plain_branches, is_independent
-from nbta.compiler.touched import differ, is_of_its_trip, touched, users_in
 from nbta.graph.operation import FLOW, Operation, Tensor
 from nbta.graph.views import Loop, Variable, is_body_of_branch
 from nbta.loops import assign, do, over, when

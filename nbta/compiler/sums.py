@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nbta.compiler.access_sets import differ, ends_outside, is_of_its_trip, touched, users_in
 from nbta.compiler.induction import Counts
 from nbta.compiler.manager import analysis
-from nbta.compiler.touched import differ, ends_outside, is_of_its_trip, touched, users_in
 from nbta.graph.graph import everything, subgraphs
 from nbta.graph.operation import FLOW, Operation, Tensor, is_inexact
 from nbta.graph.views import Loop, Variable, is_loop
@@ -142,7 +142,7 @@ def sum_from(start: Tensor, users: dict, added: Callable) -> tuple[Tensor | None
     start : Tensor
         A parameter of the body.
     users : dict
-        Those in the body, of `nbta.compiler.touched.users_of`.
+        Those in the body, of `nbta.compiler.access_sets.users_of`.
     added : callable
         ``added(op, tensor)`` is what an operation makes of a tensor by adding to it, or None.
 
@@ -188,7 +188,7 @@ def is_independent(variable: Variable, users: dict) -> bool:
     ----------
     variable : Variable
     users : dict
-        Those in the loop, of `nbta.compiler.touched.users_in`.
+        Those in the loop, of `nbta.compiler.access_sets.users_in`.
     """
     if variable.is_kept:
         return True
