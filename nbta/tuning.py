@@ -271,7 +271,7 @@ WIDEST_VECTOR = _row(
     "takes twice as long as in twos.",
 )  # fmt: skip
 RUN_PIECES = _row(
-    8, "pieces", "compiler.rolling",
+    8, "pieces", "compiler.outlining",
     "Bounds the runs that are outlined in functions of LARGE_FUNCTION.",
 )  # fmt: skip
 SMALL_RUN_PIECES = _row(
@@ -279,11 +279,11 @@ SMALL_RUN_PIECES = _row(
     "Bounds them in smaller functions, where their statements have loops.",
 )  # fmt: skip
 PIECE_STATEMENTS = _row(
-    48, "statements", "compiler.rolling",
+    48, "statements", "compiler.outlining",
     "Bounds the search for equal pieces: their statements.",
 )  # fmt: skip
 FRAME_VALUES = _row(
-    1 << 14, "values", "compiler.rolling",
+    1 << 14, "values", "compiler.outlining",
     "A run's frame lies on the stack: 128 KB of it at most.",
 )  # fmt: skip
 CACHED_ARRAYS = _row(
@@ -423,7 +423,7 @@ LINE_SECONDS = _row(9.2e-5, "CPU seconds", "execution.break_even", "To build a l
 UNLIKE_LINE_SECONDS = _row(
     3.3e-4, "CPU seconds", "execution.break_even",
     "To build a line unlike all others outside of loops: those that are like another one become "
-    "a loop over pieces (`compiler.rolling`).",
+    "a loop over pieces (`compiler.outlining`).",
 )  # fmt: skip
 LOOP_SECONDS = _row(
     1.35e-2, "CPU seconds", "execution.break_even",

@@ -19,7 +19,7 @@ from numba import types
 from nbta import tuning
 from nbta.codegen import gammas, philox, positive_gammas, prefetching, special
 from nbta.codegen.fusion import Elementary
-from nbta.compiler import lowering, rolling, short_loops
+from nbta.compiler import lowering, outlining, short_loops
 from nbta.compiler.lowering import NotLoweredError, lowered
 from nbta.compiler.phases import phase
 from nbta.graph.operation import TABLE
@@ -100,7 +100,7 @@ _SOURCES = b"".join(
             module.__file__
             for module in (
                 lowering,
-                rolling,
+                outlining,
                 short_loops,
                 nodes,
                 printing,

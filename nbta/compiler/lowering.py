@@ -24,7 +24,7 @@ from llvmlite import ir
 from numba import types
 
 from nbta.compiler import short_loops
-from nbta.compiler.rolling import Runs
+from nbta.compiler.outlining import Runs
 from nbta.loops import (
     Assign,
     Attribute,
@@ -900,7 +900,7 @@ class _Pieces:
     Parameters
     ----------
     outer : _Function
-    run : nbta.compiler.rolling.Run
+    run : nbta.compiler.outlining.Run
     """
 
     def __init__(self, outer, run):
@@ -968,7 +968,7 @@ class _Piece:
     Parameters
     ----------
     outer : _Function
-    run : nbta.compiler.rolling.Run
+    run : nbta.compiler.outlining.Run
     piece : int
         Its number.
     kinds, scopes : tuple
