@@ -14,10 +14,10 @@ from nbta.compiler.linearised_tapes import flows_of_tapes, forget_trips, tapes_t
 from nbta.compiler.manager import Manager, settings
 from nbta.compiler.passes import fold_constants, hoist, keep_all, prune, share
 from nbta.compiler.plain_products import use_plain_products
-from nbta.compiler.product_passes import push_out_products, sum_products_outside
+from nbta.compiler.product_passes import hoist_products, sum_products_outside
 from nbta.compiler.program import Program, extract, rebuild
 from nbta.compiler.rematerialisation import rematerialise
-from nbta.compiler.row_passes import push_out_elementwise, rows_of_elementwise
+from nbta.compiler.row_passes import hoist_elementwise, rows_of_elementwise
 from nbta.compiler.saved_arrays import keep_elements
 from nbta.compiler.scalar_promotion import add_items_behind_loops
 from nbta.compiler.shadow_arrays import detach_gradients
@@ -36,10 +36,10 @@ ENDS = (keep_all, loops_of_segments)
 #: After those, in this order too. Some take sums in another order, as their contracts say.
 LOWERING = (
     flows_of_tapes, simplify_shapes, shapes_of_variables, prune, fold_constants, hoist, share,
-    push_out_elementwise, forget_trips, fuse_adjoint_loops, read_in_branches, rematerialise, prune,
+    hoist_elementwise, forget_trips, fuse_adjoint_loops, read_in_branches, rematerialise, prune,
     save_least, keep_elements, detach_gradients, gradients_to_tensors, simplify_shapes,
     arrays_to_tensors, rematerialise, prune, save_least, arrays_to_tensors, gradients_to_tensors,
-    share_tapes, prune, share, tapes_to_arrays, rows_of_elementwise, push_out_products,
+    share_tapes, prune, share, tapes_to_arrays, rows_of_elementwise, hoist_products,
     sum_products_outside, items_of_parts, add_items_behind_loops, read_before_branches,
     simplify_shapes, hoist, share, prune, tile, pack_arrays,
 )  # fmt: skip

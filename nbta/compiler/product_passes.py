@@ -183,9 +183,9 @@ class Stacks:
 
 @contract(requires=[Fact.RANKS, Fact.WHOLE_AXES], reorders=True)
 @changes
-def push_out_products(program: Program) -> Program:
+def hoist_products(program: Program) -> Program:
     """Multiply all rows of a tensor at once where a loop multiplies each with the same matrix."""
-    found = [_push_out(op) for op in _loops(program)]
+    found = [_hoist(op) for op in _loops(program)]
     return prune.in_place(program) if any(found) else program
 
 
@@ -194,7 +194,7 @@ def _loops(program):
     return [op for op in running(program) if is_loop(op)][::-1]
 
 
-def _push_out(loop):
+def _hoist(loop):
     counts, body = analysis(Counts, loop.graph), Loop(loop).body
     found = [op for op in live(body) if op.record is MATMUL and _is_row_product(op, loop, counts)]
     for op in found:

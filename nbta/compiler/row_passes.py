@@ -188,7 +188,7 @@ def is_dear(op) -> bool:
 
 @contract(requires=[Fact.RANKS, Fact.WHOLE_AXES])
 @changes
-def push_out_elementwise(program: Program) -> Program:
+def hoist_elementwise(program: Program) -> Program:
     """Compute in front of a loop what its trips compute of items of tensors, each for itself.
 
     That is for elementary functions in loops whose trips are not made side by side, as they change
@@ -196,7 +196,7 @@ def push_out_elementwise(program: Program) -> Program:
     of the loop they are vector instructions. What a tape would keep of them is there then.
     """
     counts = analysis(Counts, program)
-    found = [_Items(op, counts).push_out() for op in live(program) if is_loop(op)]
+    found = [_Items(op, counts).hoist() for op in live(program) if is_loop(op)]
     return prune.in_place(program) if any(found) else program
 
 
@@ -239,7 +239,7 @@ class _Items:
         length = self.counts.length(source)
         return self.counts.direction(op.inputs[1], self.loop, length) is not None
 
-    def push_out(self) -> bool:
+    def hoist(self) -> bool:
         """Read items of what is computed in front of the loop; whether there is any."""
         dear = [op for op in self.found if is_dear(op) and self._is_needed(op)]
         new = {op.outputs[0]: self._item(op) for op in dear}

@@ -27,7 +27,7 @@ from nbta.compiler import product_passes
 from nbta.compiler.array_passes import arrays_to_tensors
 from nbta.compiler.linearised_tapes import tapes_to_arrays
 from nbta.compiler.pipeline import lowered
-from nbta.compiler.product_passes import push_out_products, sum_products_outside
+from nbta.compiler.product_passes import hoist_products, sum_products_outside
 from nbta.compiler.program import extract
 from nbta.compiler.row_passes import rows_of_elementwise
 from nbta.graph.views import is_loop
@@ -36,7 +36,7 @@ from nbta.testing import check_grads
 
 
 def everything(program):
-    for step in (arrays_to_tensors, rows_of_elementwise, push_out_products, sum_products_outside):
+    for step in (arrays_to_tensors, rows_of_elementwise, hoist_products, sum_products_outside):
         program = step(program)
     return program
 
@@ -87,7 +87,7 @@ def test_the_product_of_rows_is_done_before_the_loop():
         program, values = recurrent(reverse=reverse, batch=batch)
         program = arrays_to_tensors(prepared(program))
         before, _ = loops(program)
-        after, _ = loops(same(program, values, push_out_products))
+        after, _ = loops(same(program, values, hoist_products))
         assert inside(before).count("MatMul") == 2
         assert inside(after).count("MatMul") == 1
 
@@ -98,9 +98,9 @@ def scan_of_rows(x, w):
 
 def test_products_that_may_not_fit_stay_in_the_loop():
     program = arrays_to_tensors(prepared(built(scan_of_rows, (None, 3), (None, 2))))
-    result = same(program, filled((4, 3), (3, 2)), push_out_products)
+    result = same(program, filled((4, 3), (3, 2)), hoist_products)
     assert "MatMul" in inside(loops(result)[0])
-    same(program, filled((0, 3), (5, 2)), push_out_products)  # no trip: nothing fails
+    same(program, filled((0, 3), (5, 2)), hoist_products)  # no trip: nothing fails
 
 
 def test_products_of_rows_that_a_loop_may_not_visit_stay_there():
@@ -111,7 +111,7 @@ def test_products_of_rows_that_a_loop_may_not_visit_stay_there():
             (0, nbta.zeros((2,))),
         )[1]
 
-    result = same(prepared(built(f, (4, 3), (3, 2))), filled((4, 3), (3, 2)), push_out_products)
+    result = same(prepared(built(f, (4, 3), (3, 2))), filled((4, 3), (3, 2)), hoist_products)
     assert "MatMul" in inside(loops(result)[0])
 
 
