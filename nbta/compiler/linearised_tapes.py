@@ -159,7 +159,7 @@ def _leaves(tapes, operations):
                 shadows[inner].append((op, depth))
                 found[inner] += []
         if op.record in (RESTORE, RESTORE_ROWS) and not op.outputs[0].spec.is_tape:
-            source, trips = tapes.whereabouts(op.inputs[0])
+            source, trips = tapes.reaching_definition(op.inputs[0])
             if is_loop(source.op):
                 found[Tape(source.op, source.index)].append((op, trips))
             elif not is_shadow(source):
@@ -195,7 +195,7 @@ def _under(tapes, tensor):
     source = origin(tensor)
     op = source.op
     if not is_shadow(source):
-        return tapes.whereabouts(source)
+        return tapes.reaching_definition(source)
     if op.record is RESTORE:
         outer, trips = _under(tapes, op.inputs[0])
         return made(Tape(outer.op, outer.index).value), (*trips, op.inputs[1])
@@ -833,5 +833,8 @@ def forget_trips(program: Program) -> Program:
 
 def _is_of_trip(tapes, lookup):
     """Whether the array was made in the trip whose number the lookup has."""
-    array, trip = tapes.uses.array(lookup.inputs[0]), tapes.whereabouts(lookup.inputs[2]).tensor.op
+    array, trip = (
+        tapes.uses.array(lookup.inputs[0]),
+        tapes.reaching_definition(lookup.inputs[2]).tensor.op,
+    )
     return array is not None and trip.record is TRIP and lies_in(array[0].graph, trip.graph)

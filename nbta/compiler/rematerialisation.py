@@ -36,7 +36,7 @@ def rematerialise(program: Program) -> Program:
 
 def _is_simple(tapes, read):
     """Whether what a tape gives could be made again, by what makes it."""
-    made = tapes.whereabouts(read.outputs[0]).tensor
+    made = tapes.reaching_definition(read.outputs[0]).tensor
     if made.op.record in (RESTORE, LOOKUP):
         return made.kind == HANDLE or made.spec.is_tape
     if made.op.record is PARAMETER:

@@ -106,7 +106,7 @@ def _detach(tapes, array, lookups):
 
 def _use(tapes, lookup):
     handle = _root(lookup.inputs[0])
-    made, trips = tapes.whereabouts(handle)
+    made, trips = tapes.reaching_definition(handle)
     plain = lookup.record is LOOKUP and len(lookup.inputs) == 2
     plain &= not trips or made.op.record is CREATE  # else trips may share it, or look it up by trip
     return _Use(lookup, _home(lookup, handle, trips) if plain else None, trips)

@@ -567,7 +567,7 @@ class _Shapes:
         """The extents in a shape, also in one that a tape brings."""
         if self._tapes is None or shape.op.record is not RESTORE:
             return pattern_of(shape)
-        found = pattern_of(self._tapes.whereabouts(shape).tensor)
+        found = pattern_of(self._tapes.reaching_definition(shape).tensor)
         return found and tuple(n if self._is_length(n) else None for n in found)
 
     def _learn_extent(self, op):

@@ -184,11 +184,11 @@ class Tapes(Counts):
 
     def tape_of(self, tensor: Tensor) -> tuple[Tape | None, tuple]:
         """The tape that a tensor is after its loop, and the iterations of the loops around."""
-        source, trips = self.whereabouts(tensor)
+        source, trips = self.reaching_definition(tensor)
         tape = Tape(source.op, source.index) if is_loop(source.op) else None
         return (tape if tape in self._known else None), trips
 
-    def whereabouts(self, tensor: Tensor) -> Place:
+    def reaching_definition(self, tensor: Tensor) -> Place:
         """Where a value is made, also if tapes bring it."""
         self.hold()
         source = made(tensor)
@@ -200,7 +200,7 @@ class Tapes(Counts):
         value = made(tape.value)
         if not lies_in(value.graph, tape.body):
             if not trips:
-                return self.whereabouts(value)
+                return self.reaching_definition(value)
             return Place(value, trips) if value.graph is tape.loop.graph else Place(source)
         if value.op.record is RESTORE:
             return Place(source)
@@ -208,23 +208,23 @@ class Tapes(Counts):
 
     def _made_in_some_trip(self, handle):
         """Where a handle is made, also if tapes bring it that themselves got it from tapes."""
-        found, seen = self.whereabouts(handle).tensor, set()
+        found, seen = self.reaching_definition(handle).tensor, set()
         while found.op.record is RESTORE and found not in seen:
             seen.add(found)
             tape = self._some_tape(found.op.inputs[0], seen)
             if tape is not None:
-                found = self.whereabouts(tape.value).tensor
+                found = self.reaching_definition(tape.value).tensor
         return found
 
     def _some_tape(self, tensor, seen):
         """The tape of which one of some iteration is restored."""
-        source = self.whereabouts(tensor).tensor
+        source = self.reaching_definition(tensor).tensor
         while source.op.record is RESTORE and source not in seen:
             seen.add(source)
             outer = self._some_tape(source.op.inputs[0], seen)
             if outer is None:
                 return None
-            source = self.whereabouts(outer.value).tensor
+            source = self.reaching_definition(outer.value).tensor
         tape = Tape(source.op, source.index) if is_loop(source.op) else None
         return tape if tape in self._known else None
 
