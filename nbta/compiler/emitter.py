@@ -539,7 +539,7 @@ def _variables(code, loop):
     """Places for variables; those that change places in each trip have buffers that can."""
     found = []
     for variable, first in zip(loop.variables(), _rotating(loop), strict=True):
-        beside = found[first].may_turn if first is not None and first < len(found) else None
+        beside = found[first].may_rotate if first is not None and first < len(found) else None
         found.append(_Variable(code, variable, beside))
     return found
 
@@ -562,7 +562,7 @@ def _rotating(loop):
 
 def _turned(code, pairs):
     """Exchange the buffers of places that only change places; the rest of the pairs."""
-    places = {place: value for place, value in pairs if place.may_turn is not None}
+    places = {place: value for place, value in pairs if place.may_rotate is not None}
     whose = {p: next((o for o in places if o.has(v)), None) for p, v in places.items()}
     for place in whose:
         cycle, other = [place], whose[place]
@@ -633,7 +633,7 @@ class _Place:
     #: Whether the body may change the buffer that is here before its end.
     may_change = False
     #: The buffer, where it may be exchanged for another one.
-    may_turn = None
+    may_rotate = None
 
     def __init__(self, code):
         self._code = code
@@ -723,8 +723,8 @@ class _Variable(_Place):
         return isinstance(self.value, Block) and not self.is_view and self._fixed
 
     @property
-    def may_turn(self):
-        """See `_Place.may_turn`."""
+    def may_rotate(self):
+        """See `_Place.may_rotate`."""
         base = self.value.base if self.may_change else None
         return base if base is not None and base.loose and base.word is not None else None
 
