@@ -12,7 +12,7 @@ from nbta.graph.graph import SubGraph, live
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import Branch, Loop, Variable
 from nbta.ops.core.dispatch import PARAMETER
-from nbta.ops.indexing.items import ADD_ITEM, GETITEM, SET_ITEM, picks_of
+from nbta.ops.indexing.items import ADD_ITEM, GETITEM, SET_ITEM, indexes_of
 from nbta.ops.loops.branch import CASE
 
 #: Records of operations that read or change an item, or a part, of an array.
@@ -138,7 +138,7 @@ def indices_of(op: Operation) -> list:
     """By axis what an operation reads or changes of an array: integers, tensors and slices."""
     x, *rest = op.inputs
     scalars = rest if op.record is GETITEM else rest[1:]
-    return picks_of(op.attrs["key"], scalars, x.spec.shape)
+    return indexes_of(op.attrs["key"], scalars, x.spec.shape)
 
 
 def is_within(counts: Counts, op: Operation) -> bool:

@@ -19,7 +19,7 @@ from nbta.compiler.induction import Counts, Linear, Trip, depth, is_outside
 from nbta.graph.graph import lies_in
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import Loop, Variable, is_loop, origin
-from nbta.ops.indexing.items import ADD_ITEM, SET_ITEM, picks_of
+from nbta.ops.indexing.items import ADD_ITEM, SET_ITEM, indexes_of
 
 
 class Item(NamedTuple):
@@ -124,7 +124,7 @@ class _Forms:
 
     def _indices(self, item):
         """The least and the greatest index of each axis."""
-        return [self._range(p) for p in picks_of(item.key, item.scalars, item.array.spec.shape)]
+        return [self._range(p) for p in indexes_of(item.key, item.scalars, item.array.spec.shape)]
 
     def _range(self, part):
         """Linear forms that the indices of an axis lie between; None for what is not known.

@@ -734,11 +734,11 @@ def aligned(key, shape):
 
 def index_of(key, scalars, shape) -> list:
     """The integer or the tensor that a key has for each axis; None where it has a slice."""
-    parts = picks_of(key, scalars, shape)
+    parts = indexes_of(key, scalars, shape)
     return [None if isinstance(part, builtins.slice) else part for part in parts]
 
 
-def picks_of(key, scalars, shape) -> list:
+def indexes_of(key, scalars, shape) -> list:
     """What a key has for each axis: an integer or a tensor, or a slice from and to these."""
     scalars, found = iter(scalars), []
     for part in aligned(key, shape):

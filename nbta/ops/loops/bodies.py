@@ -96,8 +96,8 @@ class GradientGraph(SubGraph):
     def _stays_fixed(self, op):
         """Whether an operation on what is fixed is."""
         made = op.inputs or op.record is CONSTANT or op.outputs[0] in self.forward.sources
-        picks = _picks(op) and not self.is_at_hand(op.inputs[0])
-        return bool(op.record.pure and made and not picks)
+        indexes = _indexes(op) and not self.is_at_hand(op.inputs[0])
+        return bool(op.record.pure and made and not indexes)
 
     def is_at_hand(self, tensor) -> bool:
         """Whether a tensor of the forward body has its value here without being kept."""
@@ -130,7 +130,7 @@ def needed_places(loop, results) -> list[int]:
     return sorted(closure(start, dict(enumerate(uses(loop.body)))))
 
 
-def _picks(op):
+def _indexes(op):
     """Whether a result is a part of a larger tensor."""
     record = op.record
     return record.selects and not isinstance(record.gradient, NotDifferentiable)
