@@ -83,7 +83,7 @@ _count.__name__ = "integer"  # argparse names the type in its message
 
 def _demo(options):
     from nbta import FailedPreconditionError, demo
-    from nbta.runtime import entrances
+    from nbta.runtime import entry_points
 
     try:
         demo.run(
@@ -98,7 +98,7 @@ def _demo(options):
         raise Failure(str(error)) from None
     except FailedPreconditionError:
         # Compiled code that waits for a kernel can only say that the kernel did not come.
-        if any(isinstance(error, KeyboardInterrupt) for error in entrances._failures):
+        if any(isinstance(error, KeyboardInterrupt) for error in entry_points._failures):
             raise KeyboardInterrupt from None
         raise
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from nbta import errors
 from nbta.dtypes import as_plain, check_plain
-from nbta.runtime import entrances, extension, python_calls, settings
+from nbta.runtime import entry_points, extension, python_calls, settings
 from nbta.runtime import request as rq
 from nbta.runtime.numba_private import BOX_FIELDS, BOX_OWNER
 from nbta.runtime.store import FIELD, HEADER
@@ -26,7 +26,7 @@ Request = ctypes.c_int64 * rq.WORDS
 _Fields = ctypes.c_int64 * len(HEADER)
 _BULK = {rq.GATHER, rq.STACK, rq.LOOK_AT_ALL, rq.SCATTER, rq.CONCAT, rq.SPLIT}
 _LANES = {rq.LANES, rq.TAKE, rq.RANGE, rq.JOIN}
-#: Entrances of operations, where they are not the one of storage.
+#: Entry points of operations, where they are not the one of storage.
 _ENTRIES = {
     rq.GRAD: settings.GRADIENT_ENTRY,
     **dict.fromkeys(_BULK, settings.BULK_ENTRY),
@@ -38,7 +38,7 @@ NO_FIELDS = _Fields()
 
 
 def _entry(operation: Any) -> Any:
-    """The kernels' entrance for an operation, by its setting."""
+    """The kernels' entry point for an operation, by its setting."""
     return _ENTRIES.get(operation, settings.STORAGE_ENTRY)
 
 
@@ -108,7 +108,7 @@ class StoreWrapper:
         """
         pointer = ctypes.addressof(request)
         if nbytes < settings.get(settings.LARGE) and not self._fields[FIELD.users]:
-            status = entrances.entry(_entry(operation))(operation, self._address, pointer)
+            status = entry_points.entry(_entry(operation))(operation, self._address, pointer)
         else:
             status = self._run_aside(operation, pointer)
         if status:
@@ -123,7 +123,7 @@ class StoreWrapper:
 
     def _run_aside(self, operation: Any, pointer: Any) -> Any:
         """Run a kernel without the interpreter's lock."""
-        run = entrances.releasing_entry(_entry(operation))
+        run = entry_points.releasing_entry(_entry(operation))
         python_calls.native(python_calls.lend_store)(self._address)
         try:
             return run(operation, self._address, pointer)

@@ -4,7 +4,7 @@ The type knows the dtype and, where it can, the rank of the elements. Its method
 `nbta.runtime.methods`.
 
 A fast path is a few loads and a store, emitted into the user's function; everything else goes to
-the kernels' entrances. The loads go by address: a jitclass field that is an array would count
+the kernels' entry points. The loads go by address: a jitclass field that is an array would count
 references at each access. Nothing that is counted is held across an error exit: LLVM could not
 remove the counting, two atomic operations or 12 ns.
 

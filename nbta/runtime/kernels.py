@@ -1,4 +1,4 @@
-"""The kernels' entrances, and the kernels that make and close arrays and their gradient arrays.
+"""The kernels' entry points, and the kernels that make and close arrays and their gradient arrays.
 
 One serves all dtypes and ranks. They come with a wheel, or are compiled and kept on disk. There are
 three, so that a program waits only for the compiling of what it uses. Compiled user code calls
@@ -167,7 +167,7 @@ def storage_entry(operation, store, request):
         return create(r)
     s = store_at(store)
     if s._gradient and operation in (rq.WRITE, rq.APPEND, rq.ACCUMULATE):
-        # Before the lock is held: the first call of an entrance runs in Python.
+        # Before the lock is held: the first call of an entry point runs in Python.
         return mem.call_entry(setting(settings.GRADIENT_ENTRY), operation, store, request)
     held = acquire(s)
     status = storage(operation, s, r)
@@ -177,7 +177,7 @@ def storage_entry(operation, store, request):
 
 @kernel
 def storage(operation, s, r):
-    """An operation of the storage entrance on a store that is locked where it has users."""
+    """An operation of the storage entry point on a store that is locked where it has users."""
     if operation == rq.READ:
         return read(s, r)
     if operation == rq.VIEW:
@@ -206,7 +206,7 @@ def bulk_entry(operation, store, request):
 
 @kernel
 def bulk(operation, s, r):
-    """An operation of the bulk entrance on a store that is locked where it has users."""
+    """An operation of the bulk entry point on a store that is locked where it has users."""
     if operation == rq.STACK:
         return stack(s, r)
     if operation == rq.GATHER:

@@ -341,7 +341,7 @@ def setting_place(builder, field):
 
 @intrinsic
 def call_entry(typingctx, entry, operation, store, request):
-    """Call the kernel entrance at an address: ``(operation, store, request) -> status``."""
+    """Call the kernel entry point at an address: ``(operation, store, request) -> status``."""
 
     def codegen(context, builder, sig, args):
         function_type = ir.FunctionType(INT64, [INT64] * 3)

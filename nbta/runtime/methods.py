@@ -1,7 +1,7 @@
 """Tensor arrays in compiled code: making them, and their methods and those of their lanes.
 
 What writes or reads one slot has a fast path, made of the rules in `nbta.runtime.slots`; all else
-goes to the kernels' entrances.
+goes to the kernels' entry points.
 """
 
 import operator

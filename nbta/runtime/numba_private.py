@@ -450,7 +450,7 @@ class PartCompiler(_FunctionCompiler):
     """Compiles a function that only other compiled functions call.
 
     It gets no Python wrapper and no machine code of its own, and is optimised once, inside the
-    entrance that it is linked into. That takes the kernels from 24 s of compiling to 6.
+    entry point that it is linked into. That takes the kernels from 24 s of compiling to 6.
     """
 
     def _customize_flags(self, flags):

@@ -3,7 +3,7 @@
 Numba's dispatcher looks at the type of each argument and compiles for each dtype and rank. These
 functions take Python objects as they are and look into them natively: one compiled function for
 everything, 55 ns a call instead of 140. What the fast path does not know (it answers 0) goes
-through the kernels' entrance.
+through the kernels' entry point.
 """
 
 import numpy as np

@@ -37,7 +37,7 @@ NAMES = (
     "float64_type",
     "array_type",
     "object_head",  # bytes of a Python object before its own fields
-    "storage_entry",  # addresses of the kernels' entrances (see `nbta.runtime.compiled`)
+    "storage_entry",  # addresses of the kernels' entry points (see `nbta.runtime.compiled`)
     "bulk_entry",
     "gradient_entry",
     "lanes_entry",

@@ -190,7 +190,7 @@ def graph_gradients(x):
 
 shared = nbta.value_and_grad(lambda w, y: nbta.sum(w * y * y), batch_axis=(None, 0))
 total = nbta.value_and_grad(lambda x: nbta.sum(x * x))
-ENTRANCES = {
+ENTRY_POINTS = {
     "write": lambda x: array().write(0, x),
     "append": lambda x: array().append(x),
     "accumulate": lambda x: array().write(0, X).grad("s").accumulate(0, x),
@@ -230,22 +230,22 @@ ENTRANCES = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_entrances_refuse_them(kind):
-    each(ENTRANCES, lambda entrance: check_entrance(entrance, kind))
+def test_entry_points_refuse_them(kind):
+    each(ENTRY_POINTS, lambda entry_point: check_entry_point(entry_point, kind))
 
 
-def check_entrance(entrance, kind):
+def check_entry_point(entry_point, kind):
     value = KINDS[kind][0](X)
     if isinstance(value, list):  # for some a structure, whose parts are refused one by one
         with pytest.raises((nbta.InvalidArgumentError, TypeError)):
-            ENTRANCES[entrance](value)
+            ENTRY_POINTS[entry_point](value)
         return
     with pytest.raises((nbta.InvalidArgumentError, TypeError)) as caught:
-        ENTRANCES[entrance](value)
+        ENTRY_POINTS[entry_point](value)
     if isinstance(caught.value, TypeError):  # the class itself refuses tensors
         assert kind == "units"
         return
-    if entrance == "reflected operator" and caught.value.reason == "symbolic":
+    if entry_point == "reflected operator" and caught.value.reason == "symbolic":
         return  # NumPy's own addition, of masked arrays, asks for the tensor's value
     assert caught.value.reason == "subclass"
     caught.match(KINDS[kind][1])

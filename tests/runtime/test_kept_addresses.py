@@ -14,7 +14,7 @@ from numba.core.runtime import _nrt_python
 import nbta
 from nbta.compiler import build
 from nbta.eager import Request
-from nbta.runtime import entrances, python_calls, settings
+from nbta.runtime import entry_points, python_calls, settings
 from nbta.runtime import request as rq
 from nbta.runtime.store import FIELD, HEADER
 
@@ -107,16 +107,16 @@ def test_the_settings_block_is_the_one_that_llvm_knows():
 
 
 @row("entry points of kernels")
-def test_entrances_are_held():
+def test_entry_points_are_held():
     """Also the placeholders, which code may have found in the block and call later."""
     nbta.TensorArray("float64", 1)
-    assert len(entrances._placeholders) == len(entrances.ENTRIES)
-    assert entrances.entry(settings.STORAGE_ENTRY) is entrances.entry(settings.STORAGE_ENTRY)
-    placeholder = entrances._placeholders[entrances.ENTRIES.index(settings.STORAGE_ENTRY)]
+    assert len(entry_points._placeholders) == len(entry_points.ENTRIES)
+    assert entry_points.entry(settings.STORAGE_ENTRY) is entry_points.entry(settings.STORAGE_ENTRY)
+    placeholder = entry_points._placeholders[entry_points.ENTRIES.index(settings.STORAGE_ENTRY)]
     kept = churned()
     request = Request()
     request[rq.INDEX] = -1
-    for run in (placeholder, entrances._C_ENTRY(settings.get(settings.STORAGE_ENTRY))):
+    for run in (placeholder, entry_points._C_ENTRY(settings.get(settings.STORAGE_ENTRY))):
         assert run(rq.CREATE, 0, ctypes.addressof(request)) != 0  # a negative size
     del kept
 

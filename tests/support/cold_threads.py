@@ -78,7 +78,7 @@ _session = nbta.Session(_graph)
 
 
 def large(k):
-    """By the entrance that lets go of the interpreter's lock."""
+    """By the entry point that lets go of the interpreter's lock."""
     return new().write(0, np.full(LARGE, k)).read(0)[-1]
 
 

@@ -37,12 +37,12 @@ class Compiled(event.Listener):
 
 @njit
 def stacked(ta):
-    """A user's function without a cache: the entrance is called by its address."""
+    """A user's function without a cache: the entry point is called by its address."""
     return ta.stack().sum()
 
 
 def eager():
-    """A sum of what operations of all four entrances give."""
+    """A sum of what operations of all four entry points give."""
     rows = np.arange(6.0).reshape(3, 2)
     ta = nbta.TensorArray("float64", dynamic_size=True, clear_after_read=False)
     total = ta.unstack(rows).write(3, rows[0]).append(rows[1]).stack().sum() + ta.read(1).sum()

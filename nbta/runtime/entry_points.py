@@ -1,4 +1,4 @@
-"""The kernels' entrances: four functions in machine code, fetched when they are first called."""
+"""The kernels' entry points: four functions in machine code, fetched when they are first called."""
 
 import ctypes
 
@@ -13,7 +13,7 @@ _SIGNATURE = types.int64(types.int64, types.int64, types.int64)
 
 
 def routine(field: int) -> Routine:
-    """An entrance, as it is compiled."""
+    """An entry point, as it is compiled."""
     from nbta.runtime import kernels, lanes
 
     module = lanes if field == settings.LANES_ENTRY else kernels
@@ -22,7 +22,7 @@ def routine(field: int) -> Routine:
 
 @loaded_once
 def entry(field: int):
-    """An entrance of the kernels as a Python callable, loaded or compiled at its first use.
+    """An entry point of the kernels as a Python callable, loaded or compiled at its first use.
 
     It keeps the interpreter's lock, which operations that take no longer than letting go of it
     are better off with.
@@ -40,7 +40,7 @@ def releasing_entry(field: int):
 
 
 def _placeholder(field):
-    """What compiled code calls until an entrance is there: fetch it, then do as asked."""
+    """What compiled code calls until an entry point is there: fetch it, then do as asked."""
 
     @_C_ENTRY
     def fetch(operation, store, request):
@@ -54,7 +54,7 @@ def _placeholder(field):
     return fetch
 
 
-#: Errors of the last attempts to fetch an entrance, for whoever looks into a `not_loaded`.
+#: Errors of the last attempts to fetch an entry point, for whoever looks into a `not_loaded`.
 _failures = []
 _C_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 ENTRIES = (
