@@ -142,7 +142,7 @@ class Group:
     extents : tuple of str
     reads : set of Base
         Buffers that the loop will read.
-    quick : dict
+    cheap : dict
         By a step's name: source that LLVM makes vector instructions of, in place of the step's, and
         source of an integer that is not 0 for an item that it is not for.
     """
@@ -153,7 +153,7 @@ class Group:
     reads: set = field(default_factory=set)
     loads: dict = field(default_factory=dict)
     sums: list = field(default_factory=list)
-    quick: dict = field(default_factory=dict)
+    cheap: dict = field(default_factory=dict)
     puts: list = field(default_factory=list)
     flushed: bool = False
 
@@ -165,12 +165,12 @@ class Group:
             self.reads.add(block.base)
         return self.loads[key][0]
 
-    def step(self, code, text: str, tensor, quick=None) -> None:
+    def step(self, code, text: str, tensor, cheap=None) -> None:
         """Another operation, whose result stands for a tensor."""
         name = code.name("t")
         self.steps.append((name, text))
-        if quick is not None:
-            self.quick[name] = quick
+        if cheap is not None:
+            self.cheap[name] = cheap
         self.results[tensor] = name
         code.bind(tensor, Lazy(self, name, tensor.dtype, self.extents))
 
@@ -264,7 +264,7 @@ class _Nest:
         kept = [_kept_pattern(s) for s in group.sums]
         self.axes = _merged(group.extents, [*patterns.values(), *kept], apart=bool(group.puts))
         self.whole = [list(range(len(axis))) for axis in self.axes]
-        self.twice = bool(group.quick) and self._may_repeat()
+        self.twice = bool(group.cheap) and self._may_repeat()
 
     def _may_repeat(self):
         """Whether a run of items can be gone through again, as it changes nothing that it reads."""
@@ -385,10 +385,10 @@ class _Nest:
         return found.values()
 
     def _step_lines(self, name, text, missed):
-        if missed is None or name not in self.group.quick:
+        if missed is None or name not in self.group.cheap:
             return [assign(name, text)]
-        quick, outside = self.group.quick[name]
-        return [assign(name, quick), assign(missed, f"{missed} | ({outside})")]
+        cheap, outside = self.group.cheap[name]
+        return [assign(name, cheap), assign(missed, f"{missed} | ({outside})")]
 
     def _items(self, index, offsets, targets, partial, places, missed):
         code = self.code
@@ -531,7 +531,7 @@ class Elementwise:
         group = joined(code, op.inputs, extents)
         texts = [item_of(code, group, tensor) for tensor in op.inputs]
         texts = self.shortened(op, texts, lambda text: group.kept(code, text, result.dtype))
-        group.step(code, self._typed(op, texts, code), result, self._quick(op, texts))
+        group.step(code, self._typed(op, texts, code), result, self._cheap(op, texts))
 
     def shortened(self, op, texts, keep):
         """Source of items that the rule may be given at once, with ``keep(text)`` for names."""
@@ -548,7 +548,7 @@ class Elementwise:
         text = self.text(op, texts, code)
         return text if self.is_plain and alike and dtype.kind in "fc" else cast_text(text, dtype)
 
-    def _quick(self, op, texts):
+    def _cheap(self, op, texts):
         if self.in_vectors is None:
             return None
         found = self.in_vectors(op, texts)

@@ -63,7 +63,7 @@ class _Saved:
         )
         own = self._own.items()
         self._needed = {value: tape for value, tape in own if self._is_free(tape, value)}
-        if not any(map(self._is_quick, self._needed)):
+        if not any(map(self._is_cheap, self._needed)):
             return False
         now = sum(map(self._price_to_save, self._needed))
         while (network := self._network()).flow() < now:
@@ -135,7 +135,7 @@ class _Saved:
         for value in self._needed:
             network.add((value, "out"), network.sink, ENDLESS_PRICE)
         for value in todo:
-            again = self._is_quick(value)
+            again = self._is_cheap(value)
             price = self._price_to_compute(value) if again else ENDLESS_PRICE
             network.add(network.source, (value, "in"), price)
             network.add((value, "in"), (value, "out"), self._price_to_save(value))
@@ -147,10 +147,10 @@ class _Saved:
                     todo.append(other)
         return network
 
-    def _is_quick(self, value):
+    def _is_cheap(self, value):
         op = value.op
-        quick = op.record.quick or is_cheap(op)
-        return op.graph is self._body and quick and not op.control_inputs
+        cheap = op.record.cheap or is_cheap(op)
+        return op.graph is self._body and cheap and not op.control_inputs
 
     def _price_to_compute(self, value):
         return 0 if value.op.record.selects else _price(value, OPERATION_PRICE)

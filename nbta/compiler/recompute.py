@@ -464,5 +464,5 @@ def is_cheap(op):
     if op.control_inputs:
         return False
     scalars = all(t.spec.rank == 0 and t.dtype.kind in "iu" for t in op.inputs)
-    integers = op.record.quick or op.record in (STACK, RANGE) or is_cheap_remainder(op)
+    integers = op.record.cheap or op.record in (STACK, RANGE) or is_cheap_remainder(op)
     return op.record.selects or (scalars and integers)

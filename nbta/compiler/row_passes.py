@@ -83,7 +83,7 @@ def _reads(op, users, graph):
     plain = all(r.record is GETITEM and r.attrs["key"] == (SYMBOLIC,) for r in reads)
     if (
         result.spec.rank == 1
-        and is_dear(op)
+        and is_expensive(op)
         and not goes_in_vectors(loop, analysis(Counts, loop.body))
     ):
         return []  # before the loop they are vector instructions, in it one by one
@@ -179,11 +179,11 @@ def _rest(graph, shape, pattern):
     return graph.create(GETITEM, [shape], {"key": _REST}).outputs[0]
 
 
-def is_dear(op) -> bool:
+def is_expensive(op) -> bool:
     """Whether an operation takes far less time in vector instructions: elementary functions."""
     rule, dtype = op.record.emit, op.outputs[0].dtype
     plain = isinstance(rule, Elementary) and rule.compiled is None
-    return plain and dtype.kind == "f" and not op.record.quick
+    return plain and dtype.kind == "f" and not op.record.cheap
 
 
 @contract(requires=[Fact.RANKS, Fact.WHOLE_AXES])
@@ -241,8 +241,8 @@ class _Items:
 
     def hoist(self) -> bool:
         """Read items of what is computed in front of the loop; whether there is any."""
-        dear = [op for op in self.found if is_dear(op) and self._is_needed(op)]
-        new = {op.outputs[0]: self._item(op) for op in dear}
+        expensive = [op for op in self.found if is_expensive(op) and self._is_needed(op)]
+        new = {op.outputs[0]: self._item(op) for op in expensive}
         substitute(self.body, new)
         return bool(new)
 
@@ -250,7 +250,7 @@ class _Items:
         """Whether a result is needed for more than elementary functions that are pushed out."""
         result = op.outputs[0]
         return any(result is tensor for tensor in self.body.outputs) or any(
-            user not in self.found or (not is_dear(user) and self._is_needed(user))
+            user not in self.found or (not is_expensive(user) and self._is_needed(user))
             for user in self.users[result]
         )
 

@@ -93,8 +93,8 @@ def _pay(operations):
 
 def _pays(op):
     """Whether an operation is one for which vector instructions pay, in loops of few trips too."""
-    dear = op.record.elementwise and not op.record.quick
-    return op.record.changes or (dear and is_inexact(op.outputs[0].dtype))
+    expensive = op.record.elementwise and not op.record.cheap
+    return op.record.changes or (expensive and is_inexact(op.outputs[0].dtype))
 
 
 def _sums_in(variable: Variable, users) -> Sums:

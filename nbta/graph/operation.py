@@ -152,7 +152,7 @@ class Record:
     total : bool or callable
         Whether there is a result for any values, once the shapes of the inputs are known to fit;
         ``total(op)`` where dtypes or attributes decide. See `is_total`.
-    quick : bool
+    cheap : bool
         Whether an item takes less time to compute than to write and to read again.
     selects : bool
         Whether the result is a part of the first input, or tells its dimensions: nothing is
@@ -204,7 +204,7 @@ class Record:
     emit: Callable | None = None
     elementwise: bool = False
     total: bool | Callable = False
-    quick: bool = False
+    cheap: bool = False
     selects: bool = False
     change: Callable | None = None
     takes_list: bool = False

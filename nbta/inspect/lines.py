@@ -76,7 +76,7 @@ def shares(ops: Iterable[Any], seconds: float) -> tuple[tuple[Location | None, b
     sizes = [max(map(_size, (*op.inputs, *op.outputs)), default=1) for op in ops]
     items, found = max(sizes, default=1), defaultdict(float)
     for op, size in zip(ops, sizes, strict=True):
-        weight = (1 if size == 1 else items) * (1 if op.record.quick else EXPENSIVE)
+        weight = (1 if size == 1 else items) * (1 if op.record.cheap else EXPENSIVE)
         found[op.location, is_of_gradient(op)] += weight
     total = sum(found.values())
     if not found:

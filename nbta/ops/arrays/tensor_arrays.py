@@ -240,7 +240,7 @@ def _store_tangent(context, op, *given):
     return build(op.record, inputs, op.attrs)
 
 
-def _quick(integer):
+def _python_index(integer):
     """An index as Python's calls of arrays take it without a detour: of the type int."""
     return int(integer) if isinstance(integer, np.integer) else integer
 
@@ -248,7 +248,7 @@ def _quick(integer):
 def _write(step, handle, index, value, flow, *, facts=NO_FACTS):
     if isinstance(value, np.generic) and not isinstance(value, np.flexible):
         value = np.asarray(value)  # quicker; an array of a short text has another dtype
-    step.array(handle).write(_quick(index), value)
+    step.array(handle).write(_python_index(index), value)
     return FLOW_VALUE
 
 
@@ -337,7 +337,7 @@ def _infer_read(handle, index, flow, *, dtype, known=None, kind=DATA, facts=NO_F
 
 
 def _read(step, handle, index, flow, *, dtype, known=None, kind=DATA, facts=NO_FACTS):
-    array, index = step.array(handle), _quick(index)
+    array, index = step.array(handle), _python_index(index)
     value = array.read(index) if array.dtype == dtype else array.read(index, dtype=dtype)
     if known is not None and value.shape != known and not shapes.compatible(value.shape, known):
         message = (

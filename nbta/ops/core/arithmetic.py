@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def _compare(name, evaluate, sign, kinds="biuf"):
     """A comparison; complex numbers are compared in Python, as NumPy does."""
     rule = Elementwise(f"{{}} {sign} {{}}", kinds)
-    return binary(name, evaluate, INTEGER, infer=truth, emit=rule, quick=True)
+    return binary(name, evaluate, INTEGER, infer=truth, emit=rule, cheap=True)
 
 
 @_compare("Less", np.less, "<")
@@ -141,7 +141,7 @@ def logical_xor(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array
 
 
 LOGICAL_NOT = define_elementwise(
-    "LogicalNot", truth, np.logical_not, INTEGER, emit=Elementwise("not {}", "b"), quick=True
+    "LogicalNot", truth, np.logical_not, INTEGER, emit=Elementwise("not {}", "b"), cheap=True
 )
 
 
@@ -162,7 +162,7 @@ def logical_not(x: ArrayLike, *, name: str | None = None) -> Array:
     np.add,
     lambda x, y, z, dz: (dz, dz),
     emit=by_kind("{0} | {1}", "{0} + {1}"),
-    quick=True,
+    cheap=True,
     spreads=True,
 )
 def add(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
@@ -189,7 +189,7 @@ def numbers(*specs):
     infer=numbers,
     family=SIGNED,
     emit="{} - {}",
-    quick=True,
+    cheap=True,
     spreads=True,
 )
 def subtract(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
@@ -259,7 +259,7 @@ SCALE = define_elementwise(
     _evaluate_scale,
     _scale_gradient,
     emit=Elementwise(_emit_scale, "fc"),
-    quick=True,
+    cheap=True,
     spreads=True,
 )
 
@@ -341,7 +341,7 @@ def _by(adjoint, factor, record, combined):
     lambda x, y, z, dz: (dz * conjugate(y), dz * conjugate(x)),
     of_adjoints=_scaled,
     emit=by_kind("{0} & {1}", "{0} * {1}"),
-    quick=True,
+    cheap=True,
     spreads=True,
 )
 def multiply(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
@@ -482,7 +482,7 @@ def _pick_gradient(chosen):
     np.minimum,
     _pick_gradient(lambda x, y: less(x, y)),
     emit=Elementwise("minimum({}, {})", "biuf"),
-    quick=True,
+    cheap=True,
     spreads=True,
 )
 def minimum(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
@@ -500,7 +500,7 @@ def minimum(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     np.maximum,
     _pick_gradient(lambda x, y: greater(x, y)),
     emit=Elementwise("maximum({}, {})", "biuf"),
-    quick=True,
+    cheap=True,
     spreads=True,
 )
 def maximum(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
@@ -519,7 +519,7 @@ NEGATIVE = define_elementwise(
     np.negative,
     lambda op, dy: [-dy],
     emit="-{}",
-    quick=True,
+    cheap=True,
     linear=(0,),
 )
 
@@ -543,7 +543,7 @@ def negative(x: ArrayLike, *, name: str | None = None) -> Array:
     floats=False,
     family=POWERS,
     emit=by_kind("{0}", "{0} * {0}"),
-    quick=True,
+    cheap=True,
     spreads=True,
 )
 def square(x: ArrayLike, *, name: str | None = None) -> Array:
@@ -598,7 +598,7 @@ WHERE = define_elementwise(
     np.where,
     _where_gradient,
     emit=Elementwise(_emit_where),
-    quick=True,
+    cheap=True,
     spreads=lambda op, place: place > 0,
     tangent=_where_tangent,
 )
@@ -757,7 +757,7 @@ ADD_N = define_elementwise(
     _evaluate_add_n,
     lambda op, dy: [dy] * len(op.inputs),
     emit=_EmitAddN(),
-    quick=True,
+    cheap=True,
     spreads=True,
     tangent=lambda op, *given: [add_n([tangent for tangent in given if tangent is not None])],
 )

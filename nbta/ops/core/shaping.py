@@ -86,7 +86,7 @@ CAST = define(
     emit=Elementwise(_emit_to_dtype),
     elementwise=True,
     total=_between_numbers,
-    quick=True,
+    cheap=True,
     linear=True,
 )
 

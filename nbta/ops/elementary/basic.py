@@ -383,7 +383,7 @@ def _relu_gradient(op, dy):
     infer=real_only,
     pullback=_relu_gradient,
     emit=Elementwise(_emit_relu, "biuf"),
-    quick=True,
+    cheap=True,
 )
 def relu(x: ArrayLike, *, name: str | None = None) -> Array:
     """``x`` where it is positive, else 0; the derivative at 0 is 0.
@@ -505,7 +505,7 @@ def _abs_gradient(op, dy):
 
 
 ABS = define_elementwise(
-    "Abs", _infer_abs, np.abs, _abs_gradient, emit=by_kind("{}", "abs({})"), quick=True
+    "Abs", _infer_abs, np.abs, _abs_gradient, emit=by_kind("{}", "abs({})"), cheap=True
 )
 
 
@@ -537,7 +537,7 @@ def abs(x: ArrayLike, *, name: str | None = None) -> Array:
     STEPS,
     floats=False,
     emit=Elementwise("sign({})", "iuf"),
-    quick=True,
+    cheap=True,
     infer=numbers,
     family=SIGNED,
 )

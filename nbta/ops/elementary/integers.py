@@ -36,7 +36,7 @@ def _whole(*specs):
 
 @binary(
     "BitwiseAnd", np.bitwise_and, INTEGER, infer=_bits, emit=Elementwise("{} & {}", "biu"),
-    family=BITS, quick=True,
+    family=BITS, cheap=True,
 )  # fmt: skip
 def bitwise_and(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Bitwise AND, element by element, as `numpy.bitwise_and`; the logical AND of booleans.
@@ -50,7 +50,7 @@ def bitwise_and(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array
 
 @binary(
     "BitwiseOr", np.bitwise_or, INTEGER, infer=_bits, emit=Elementwise("{} | {}", "biu"),
-    family=BITS, quick=True,
+    family=BITS, cheap=True,
 )  # fmt: skip
 def bitwise_or(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Bitwise OR, element by element, as `numpy.bitwise_or`; the logical OR of booleans.
@@ -64,7 +64,7 @@ def bitwise_or(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
 
 @binary(
     "BitwiseXor", np.bitwise_xor, INTEGER, infer=_bits, emit=Elementwise("{} ^ {}", "biu"),
-    family=BITS, quick=True,
+    family=BITS, cheap=True,
 )  # fmt: skip
 def bitwise_xor(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Bitwise XOR, element by element, as `numpy.bitwise_xor`; the logical XOR of booleans.
@@ -78,7 +78,7 @@ def bitwise_xor(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array
 
 INVERT = define_elementwise(
     "Invert", _bits, np.invert, INTEGER, emit=Elementwise(by_kind("not {}", "~{}"), "biu"),
-    quick=True,
+    cheap=True,
 )  # fmt: skip
 
 
@@ -102,7 +102,7 @@ def _emit_left_shift(op, x, count):
 
 @binary(
     "LeftShift", np.left_shift, INTEGER, infer=_whole, emit=Elementwise(_emit_left_shift, "iu"),
-    family=WHOLE, quick=True,
+    family=WHOLE, cheap=True,
 )  # fmt: skip
 def left_shift(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """``x`` shifted to the left by ``y`` bits, as `numpy.left_shift`.
@@ -125,7 +125,7 @@ def _emit_right_shift(op, x, count):
 
 @binary(
     "RightShift", np.right_shift, INTEGER, infer=_whole, emit=Elementwise(_emit_right_shift, "iu"),
-    family=WHOLE, quick=True,
+    family=WHOLE, cheap=True,
 )  # fmt: skip
 def right_shift(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """``x`` shifted to the right by ``y`` bits, as `numpy.right_shift`: ``x / 2**y`` rounded down.

@@ -146,7 +146,7 @@ def _is_of_integers(op):
     numbers = (*op.inputs, *op.outputs)
     if any(t.kind != DATA or t.spec.rank != 0 or t.dtype.kind not in "biu" for t in numbers):
         return False
-    return op.inputs and op.record.elementwise and op.record.quick and op.record.is_total(op)
+    return op.inputs and op.record.elementwise and op.record.cheap and op.record.is_total(op)
 
 
 def _made(tensor, found):
