@@ -111,11 +111,11 @@ def _wider(one, other):
         return one
     if one == 1:
         return other
-    sure = [extent for extent in (one, other) if type(extent) is int]
-    if len(sure) == 2 and one != other:
+    proven = [extent for extent in (one, other) if type(extent) is int]
+    if len(proven) == 2 and one != other:
         raise ValueError
     # Whatever is not 1 decides: the other is 1 or the same.
-    return (sure or [extent for extent in (one, other) if extent is not None] or [None])[0]
+    return (proven or [extent for extent in (one, other) if extent is not None] or [None])[0]
 
 
 def merge(one, other):

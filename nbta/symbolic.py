@@ -42,7 +42,7 @@ class Facts:
     clear_after_read: bool
     prefixes: dict = field(default_factory=dict)  # of gradient arrays: how long, by source
     declared: tuple | None = None  # what the array itself was made with
-    is_gradient: bool = False  # sure to be made by a lookup, so that writes add
+    is_gradient: bool = False  # proven to be made by a lookup, so that writes add
 
     def admit(self, operation, argument, spec, rows=None):
         """Hold an element, or one of several rows, against what is known, and learn from it."""

@@ -374,7 +374,7 @@ def _unstacked(value: Any, count: Any, words: _Words, clear: bool) -> Any:
 
 
 def _has_length(value: Any, count: Any) -> Any:
-    """Whether a value is sure to have as many rows as there are steps."""
+    """Whether a value is proven to have as many rows as there are steps."""
     if not isinstance(value, Tensor) or not isinstance(count, Tensor):
         extent = data_spec(value).shape[0]  # type: ignore[index] # who calls this has asked
         return type(extent) is int and not isinstance(count, Tensor) and extent == count

@@ -90,7 +90,7 @@ class Code(ABC):
 
     @abstractmethod
     def is_within(self, index, x, axis) -> bool:
-        """Whether an index is sure to be from 0 to before the length of an axis of a tensor."""
+        """Whether an index is proven to be from 0 to before the length of an axis of a tensor."""
 
     @abstractmethod
     def guard(self, index, extent) -> str | None:

@@ -673,13 +673,13 @@ def _extent(code, found):
     distinct = list({code.canonical(e): known for e, known in wide}.items())
     if len(distinct) <= 1:
         return distinct[0][0] if distinct else "1"
-    sure = [e for e, known in distinct if known is not None]
-    for other in sure[1:]:
-        code.equate(sure[0], other)
-    unsure = [e for e, known in distinct if known is None]
-    if not unsure:
-        return code.canonical(sure[0])
-    first, rest = (sure[0], unsure) if sure else (unsure[0], unsure[1:])
+    proven = [e for e, known in distinct if known is not None]
+    for other in proven[1:]:
+        code.equate(proven[0], other)
+    unproven = [e for e, known in distinct if known is None]
+    if not unproven:
+        return code.canonical(proven[0])
+    first, rest = (proven[0], unproven) if proven else (unproven[0], unproven[1:])
     for other in rest:
         merged = code.derived(f"{other} if {first} == 1 else {first}")
         code.fail_if(f"{other} != 1 and {other} != {merged}")

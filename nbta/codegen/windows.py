@@ -157,7 +157,7 @@ def number_in(text: str) -> int | None:
 def position(code, index, extent, guard=None) -> str:
     """An index counted from the first item: a variable or a number; the run fails outside.
 
-    ``guard`` is a truth value: where it is false, the variable is sure to be from 0 to before the
+    ``guard`` is a truth value: where it is false, the variable is proven to be from 0 to before the
     extent. As no trip of a loop changes it, LLVM makes a loop without checks for that case.
     """
     if not isinstance(index, str):

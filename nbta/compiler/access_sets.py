@@ -1,6 +1,6 @@
 """What a trip of a loop does with the items of an array that the loop carries.
 
-Two accesses touch different items where along some axis one index is sure to be greater: both are
+Two accesses touch different items where along some axis one index is proven to be greater: both are
 linear forms in the numbers of trips, as in `overwrite_analysis`.
 """
 

@@ -75,7 +75,7 @@ def row_in_place(spec) -> tuple | None:
 
 
 def creation(array, counts):
-    """What makes the forward array of an array, where its size is sure and does not change."""
+    """What makes the forward array of an array, where its size is proven and does not change."""
     op = None if array is None else array[0]
     fixed = op is not None and not op.attrs.get("dynamic_size") and op.inputs[0].spec.rank == 0
     return op if fixed and counts.number(op.inputs[0]).is_natural() else None
@@ -123,7 +123,7 @@ class Whole:
         )
 
     def is_filled(self):
-        """Whether each slot is sure to get a row, of a shape that the array admits."""
+        """Whether each slot is proven to get a row, of a shape that the array admits."""
         return self._has_all_slots() and self._shapes_agree()
 
     def _has_all_slots(self):
@@ -208,8 +208,8 @@ class Whole:
         size = self._counts.length(self.value)
         some = (size - Linear(1)).is_natural()
         own = None if op.attrs.get("strict") else self._made.attrs.get("element_shape")
-        sure = any(shapes.is_known(s) for s in (known, own))
-        return self._covers(op, size) and _says(self._row(), known) and (some or sure)
+        proven = any(shapes.is_known(s) for s in (known, own))
+        return self._covers(op, size) and _says(self._row(), known) and (some or proven)
 
     def replace(self):
         """Put rows in place of reads, and leave the array alone."""
@@ -244,7 +244,7 @@ def written_as_whole(uses, counts, create) -> Tensor | None:
 
 
 def _says(shape, pattern):
-    """Whether a shape is sure to be what a pattern says."""
+    """Whether a shape is proven to be what a pattern says."""
     if pattern is None:
         return True
     return len(shape) == len(pattern) and all(

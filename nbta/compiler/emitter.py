@@ -308,7 +308,7 @@ def emit_while(code, op) -> None:
 
 
 def _rows(code, loop, variables, captured, between):
-    """The rows of the loop's stencils; None where it has none, or where that is not sure to do."""
+    """The rows of the loop's stencils; None if it has none, or that is not proven to do."""
     found = stencils(loop, code.counts, code.sums, between)
     if not found or not all(variables[each.variable.place].may_change for each in found):
         return None
@@ -1255,7 +1255,7 @@ class Emitter(Code):
         return None
 
     def _is_seen(self, op):
-        """Whether all indices are sure to be within their axes where a loop has no guard."""
+        """Whether all indices are proven to be within their axes where a loop has no guard."""
         x, extents = op.inputs[0], self.extents(op.inputs[0])
         return all(
             type(index) is int

@@ -89,7 +89,7 @@ class Linear:
         return " + ".join([str(self.constant), *(f"{n}*{a}" for a, n in self.terms.items())])
 
     def is_natural(self) -> bool:
-        """Whether it is sure not to be negative."""
+        """Whether it is proven not to be negative."""
         return self.constant >= 0 and all(
             n > 0 and _is_natural(atom) for atom, n in self.terms.items()
         )
@@ -303,7 +303,7 @@ class Counts(Analysis):
         return left if outside else None
 
     def makes_a_trip(self, op) -> bool:
-        """Whether a loop is sure to make a trip where its graph runs.
+        """Whether a loop is proven to make a trip where its graph runs.
 
         In a body there is one trip left at least, so what makes as many or more makes one, too.
         """
@@ -338,11 +338,11 @@ class Counts(Analysis):
         return -1 if step == -1 and start == count - Linear(1) else None
 
     def is_index(self, index: Tensor) -> bool:
-        """Whether an integer is sure not to be negative, in any trip of the loops around it."""
+        """Whether an integer is proven not to be negative, in any trip of the loops around it."""
         return self.is_natural(self.number(index))
 
     def is_natural(self, number: Linear) -> bool:
-        """Whether a form is sure not to be negative, in any trip of the loops that it names."""
+        """Whether a form is proven not to be negative, in any trip of the loops that it names."""
         while trips := [atom for atom in number.terms if type(atom) is Trip]:
             inner = max(trips, key=lambda trip: depth(trip.body))  # its count may name the others
             n, bound = number.terms[inner], self.bound(inner.body)
@@ -354,7 +354,7 @@ class Counts(Analysis):
         return number.is_natural()
 
     def is_within(self, index: Tensor | int, length: Linear | None, graph) -> bool:
-        """Whether an index is sure to be from 0 to before a length, where a graph runs."""
+        """Whether an index is proven to be from 0 to before a length, where a graph runs."""
         bodies = list(around(graph))
         if type(index) is int:
             return length is not None and index >= 0 and (length - Linear(index + 1)).is_natural()
@@ -370,7 +370,7 @@ class Counts(Analysis):
 
 
 def positive(number: Linear, bound: Linear) -> Linear:
-    """A form where a bound is sure to be 1 at least: trips are what was left of them then."""
+    """A form where a bound is proven to be 1 at least: trips are what was left of them then."""
     atoms = [atom for atom in bound.terms if type(atom) is Clamped]
     if len(bound.terms) != 1 or not atoms or bound.constant > 0 or bound.terms[atoms[0]] != 1:
         return number

@@ -867,7 +867,7 @@ class _Function:
 
     def _is_plain(self, node):
         """Whether LLVM certainly makes vector instructions of a loop along items."""
-        return short_loops.Loop(node, self._scope, self._meaning).is_sure()
+        return short_loops.Loop(node, self._scope, self._meaning).is_proven()
 
     def _scope(self, name):
         """The number of what a name points into, items that LLVM makes vectors of; else None."""

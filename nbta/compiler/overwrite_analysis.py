@@ -7,7 +7,7 @@ values to be recorded (Hascoet, Naumann and Pascual, "To be recorded" analysis i
 automatic differentiation, 2005).
 
 That a write in a later trip, or later in the same one, goes to another item is shown along one
-axis: the indices of both are linear forms in the numbers of trips, and one is sure to be greater.
+axis: the indices of both are linear forms in the numbers of trips, and one is proven to be greater.
 This is the dependence test of compilers, direction by direction (Banerjee, Dependence Analysis,
 1997): for a later trip of each loop around both, the loops around that in the same one.
 """

@@ -218,7 +218,7 @@ def _is_row_product(op, loop, counts):
     return (
         rows.spec.rank in (2, 3)
         and matrix.spec.rank == 2
-        and _sure_to_be(rows.spec.shape[-1], matrix.spec.shape[0])
+        and _proven_to_be(rows.spec.shape[-1], matrix.spec.shape[0])
         and counts.direction(row.op.inputs[1], loop, length) is not None
         and not op.control_inputs
     )
@@ -229,7 +229,7 @@ def is_row(tensor) -> bool:
     return tensor.op.record is GETITEM and tensor.op.attrs["key"] == (SYMBOLIC,)
 
 
-def _sure_to_be(one, other):
+def _proven_to_be(one, other):
     return one is not None and (one is other or one == other)
 
 
@@ -404,7 +404,7 @@ class _Sums:
         left, right = op.inputs
         if op.record is OUTER:
             return _Product(left, right)
-        fits = _sure_to_be(left.spec.shape[1], right.spec.shape[0])
+        fits = _proven_to_be(left.spec.shape[1], right.spec.shape[0])
         return _Product(self._transposed(left), right) if fits else None
 
     def _of_parts(self, op, first):

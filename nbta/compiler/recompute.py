@@ -102,7 +102,7 @@ class Again:
             return self._graph.resolve(restore(*inputs, source.spec))
 
     def _is_there(self, tape, index):
-        """Whether a tape is sure to be seen, and to have a slot, wherever the index is computed."""
+        """Whether a tape is proven to be seen, and to have a slot, where the index is computed."""
         counts = self._counts
         if not isinstance(counts, Tapes) or not lies_in(index.graph, tape.loop.graph):
             return False

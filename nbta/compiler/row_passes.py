@@ -93,7 +93,7 @@ def _reads(op, users, graph):
 def _ways(op, read, counts):
     """How a row of the result is made: for each input whether by a row, as it is, or by the first.
 
-    None where it is not sure that this gives the same, or where rows might be made twice.
+    None where it is not proven that this gives the same, or where rows might be made twice.
     """
     index, body = read.inputs[1], read.graph
     found = counts.affine(index, body)
@@ -120,7 +120,7 @@ def _way(tensor, result, counts):
 
 
 def _fits(op):
-    """Whether the shapes of a row are sure to fit, as the loop may make no trip."""
+    """Whether the shapes of a row are proven to fit, as the loop may make no trip."""
     rank, inputs = op.outputs[0].spec.rank, _values(op)
     if any(tensor.spec.rank is None or tensor.spec.rank > rank for tensor in inputs):
         return False
@@ -133,7 +133,7 @@ def _fits(op):
 
 
 def _agree(tensors, rank):
-    """Whether axes behind the first are sure to be of one length where they are not 1."""
+    """Whether axes behind the first are proven to be of one length where they are not 1."""
     for axis in range(1 - rank, 0):
         extents = [t.spec.shape[axis] for t in tensors if t.spec.rank >= -axis]
         long = [extent for extent in extents if extent is None or extent != 1]

@@ -79,7 +79,7 @@ def _is_one_item(counts, change, variable):
 
 
 def _is_there(counts, index, length, body, around):
-    """Whether an index in a body, which is one of around it, is sure to be within a length."""
+    """Whether an index in a body, which is one of around it, is proven to be within a length."""
     outside = body.sources[index] if isinstance(index, Tensor) else index
     return counts.is_within(outside, length, around)
 

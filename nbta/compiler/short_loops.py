@@ -76,7 +76,7 @@ class Loop:
         self._assigned = {name for statement in self._body for name in stored_by(statement)}
         self._stored, self._read = {}, {}
 
-    def is_sure(self) -> bool:
+    def is_proven(self) -> bool:
         """Whether LLVM makes vector instructions of it, of the width that it is given."""
         return all(map(self._takes, enumerate(self._body))) and self._is_free()
 

@@ -150,7 +150,7 @@ def _dims(value):
 
 
 def rule_of(op, extent) -> Rule | None:
-    """The rule that gives the lengths of an operation's results; None where it is not sure to.
+    """The rule that gives the lengths of an operation's results; None where it is not proven to.
 
     ``extent`` gives the length that a scalar tensor is, or None.
     """

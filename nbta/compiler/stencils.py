@@ -118,7 +118,7 @@ def indices_of(op) -> list[Tensor | int]:
 
 
 def _stencil(variable, additions, counts) -> Stencil | None:
-    """Additions by lines; None where it is not sure which of them go to the same items."""
+    """Additions by lines; None where it is not known which of them go to the same items."""
     steps, lines = set(), []
     for number, op in enumerate(additions):
         found = _form(op, variable, counts)
@@ -143,7 +143,7 @@ def _stencil(variable, additions, counts) -> Stencil | None:
 
 
 def _apart(one, other) -> bool | None:
-    """Whether indices along the other axes are sure to be of other lines; None if unknown."""
+    """Whether indices along the other axes are proven to be of other lines; None if unknown."""
     differences = [a - b for a, b in zip(one, other, strict=True)]
     if any(not each.terms and each.constant for each in differences):
         return True

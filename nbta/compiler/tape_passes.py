@@ -201,7 +201,7 @@ def _only_stacked(tapes, create, users):
 
 
 def _holds(create, spec):
-    """Whether all values like a spec are sure to be admitted by an array."""
+    """Whether all values like a spec are proven to be admitted by an array."""
     wanted, shape = create.attrs["element_shape"], spec.shape
     if create.attrs["dtype"] != spec.dtype or shape is None or None in shape:
         return False
@@ -209,7 +209,7 @@ def _holds(create, spec):
 
 
 def _says(pattern, shape):
-    """Whether a shape is sure to be what a pattern says."""
+    """Whether a shape is proven to be what a pattern says."""
     return pattern is None or (
         len(pattern) == len(shape)
         and all(n in (None, m) for n, m in zip(pattern, shape, strict=True))

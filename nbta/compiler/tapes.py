@@ -267,7 +267,7 @@ class Tapes(Counts):
         return Place(tape.value, (*trips, restore.inputs[1]))
 
     def is_row(self, index, count) -> bool:
-        """Whether an index is sure to be from 0 to before a count."""
+        """Whether an index is proven to be from 0 to before a count."""
         return self.is_natural(index) and self.is_natural(count - Linear(1) - index)
 
 

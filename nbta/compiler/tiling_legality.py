@@ -60,7 +60,7 @@ class _FoundError(Exception):
 
 
 def same_extent(one, other) -> bool:
-    """Whether two extents are sure to be one length."""
+    """Whether two extents are proven to be one length."""
     return one is other or (type(one) is int and one == other)
 
 

@@ -261,7 +261,7 @@ def _given_for(structure, result):
 
 
 def _admits(pattern, shape):
-    """Whether a shape is sure to fit a pattern."""
+    """Whether a shape is proven to fit a pattern."""
     if pattern is None or shape is None:
         return pattern is None
     return all(type(p) is not int or p == n for p, n in zip(pattern, shape, strict=True))

@@ -107,7 +107,7 @@ class ArrayBox:
         mine.used = now()
 
     def is_same(self, other) -> bool:
-        """Whether both are sure to be one array."""
+        """Whether both are proven to be one array."""
         known = self.sources is not None and self.sources == other.sources
         return self is other or (known and self.forward is other.forward)
 

@@ -42,7 +42,7 @@ def converted(function):
     if code is None:
         return None
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    cells[PREFIX] = types.CellType(_runtime_with(_unsure_of(cells)))
+    cells[PREFIX] = types.CellType(_runtime_with(_unproven_of(cells)))
     closure = tuple(cells[each] for each in code.co_freevars)
     defaults = function.__defaults__ and tuple(map(_default, function.__defaults__))
     made = types.FunctionType(code, function.__globals__, function.__name__, defaults, closure)
@@ -90,7 +90,7 @@ def outer(value, name=None):
 _RUNTIME: list[types.ModuleType] = []
 
 
-class _Unsure:
+class _Unproven:
     """What code calls of a function that reads variables of an enclosing one, which may have none.
 
     Parameters
@@ -116,16 +116,16 @@ class _Unsure:
 _CELLS = "variables that functions in their function see, and whether they have values"
 
 
-def note_unsure(cell, has_value) -> None:
+def note_unproven(cell, has_value) -> None:
     """Note that a variable of a function may have no value where functions in it read it."""
     current().root.cache.setdefault(_CELLS, {})[id(cell)] = cell, has_value
 
 
 def _runtime_with(flags):
-    return _Unsure(flags) if flags else runtime()
+    return _Unproven(flags) if flags else runtime()
 
 
-def _unsure_of(cells):
+def _unproven_of(cells):
     """Those of a function's cells that may have no value, and who says so."""
     graph = current()
     known = graph.root.cache.get(_CELLS, {}) if graph is not None else {}

@@ -16,7 +16,7 @@ _SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
 def with_checks(body, own, arguments, given_by_others=frozenset()):
     """A body that checks variables of its own where they may have no value.
 
-    Functions in the function see them too, and are told by `runtime.unsure`: but for those that
+    Functions in the function see them too, and are told by `runtime.unproven`: but for those that
     such functions give values, as nobody notes that.
     """
     analysis = _Analysis(own)
@@ -27,7 +27,7 @@ def with_checks(body, own, arguments, given_by_others=frozenset()):
         return body
     first = [assign(flag_of(each), ast.Constant(False)) for each in sorted(idents)]
     for each in sorted(seen):
-        first.append(ast.Expr(_call("unsure", _thunk(each), _thunk(flag_of(each)))))
+        first.append(ast.Expr(_call("unproven", _thunk(each), _thunk(flag_of(each)))))
     for each in first:
         ast.fix_missing_locations(ast.copy_location(each, body[0]))
     return [*first, *_noted(body, idents)]

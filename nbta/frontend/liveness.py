@@ -181,7 +181,7 @@ class Liveness:
             inner = self.block(statement.body, behind)
             return inner | set().union(*(read_in(item) for item in statement.items))
         inner = list(blocks(statement))
-        if inner and not isinstance(statement, _SCOPES):  # try and match: nothing is sure to run
+        if inner and not isinstance(statement, _SCOPES):  # try and match: nothing is proven to run
             reads = read_in(statement)
             for block in inner:
                 self.block(block, behind | reads)

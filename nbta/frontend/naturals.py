@@ -26,7 +26,7 @@ def note_counter(counter, start, step) -> None:
 
 
 def is_natural(value) -> bool:
-    """Whether a value is sure to be an integer from 0 on."""
+    """Whether a value is proven to be an integer from 0 on."""
     least = _least(value)
     return least is not None and least >= 0
 

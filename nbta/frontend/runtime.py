@@ -53,7 +53,7 @@ from nbta.frontend.control import (
     negated,
     while_,
 )
-from nbta.frontend.conversion import note_unsure, provide
+from nbta.frontend.conversion import note_unproven, provide
 from nbta.frontend.conversion import outer as _outer
 from nbta.frontend.dict_items import dict_item, is_in_range, open_item
 from nbta.frontend.identity import (
@@ -154,7 +154,7 @@ __all__ = [
     "unary",
     "undefined",
     "unpacked",
-    "unsure",
+    "unproven",
     "unused",
     "unused_behind",
     "while_",
@@ -520,11 +520,11 @@ def checked(value, has_value, name, kind=UnboundLocalError):
     return value
 
 
-def unsure(get, has_value):
+def unproven(get, has_value):
     """Note that functions in this one may read a variable that has no value."""
     if current() is not None:
         (place,) = cells_of(get)
-        note_unsure(place.owner, has_value)
+        note_unproven(place.owner, has_value)
 
 
 def matched(subject, numbers):

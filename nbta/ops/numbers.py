@@ -279,7 +279,7 @@ def _computed(function, values, least, bits):
 
 
 def _leasts(a, b):
-    """What two numbers are at least, 0 or more; None where that is not sure."""
+    """What two numbers are at least, 0 or more; None where that is not proven."""
     found = _least(a), _least(b)
     return None if None in found or min(found) < 0 else found
 
@@ -343,7 +343,7 @@ def _mod(a, b):
 
 
 def _power(a, b):
-    """Powers that are sure to be what Python's are: of a length, to a number that is known."""
+    """Powers that are proven to be what Python's are: of a length, to a number that is known."""
     if isinstance(b, Number | complex) or a.weak not in (int, float):
         _value(a, b, what="a power")
     if a.weak is int and isinstance(b, int):

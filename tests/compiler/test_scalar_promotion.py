@@ -103,10 +103,10 @@ def test_an_item_that_may_not_be_there_is_looked_at_as_before():
     made = add_items_behind_loops(program)
     assert loops(made)[0].outputs[-1].spec.rank == 1
     assert not values_of(made, [np.ones(3), np.int64(0)])[0].any()
-    sure = add_items_behind_loops(added(MOVED["of the run, in a loop that makes a trip"]))
-    for program in (made, sure):
+    proven = add_items_behind_loops(added(MOVED["of the run, in a loop that makes a trip"]))
+    for program in (made, proven):
         with pytest.raises(nbta.InvalidArgumentError, match="AddItem"):
-            values_of(program, [np.ones(3), np.int64(4 if program is sure else 1)])
+            values_of(program, [np.ones(3), np.int64(4 if program is proven else 1)])
 
 
 def test_no_trip_adds_nothing():

@@ -196,8 +196,8 @@ def test_what_may_fail_is_computed_even_if_only_its_shape_is_used():
     assert "Cholesky" in types(made)
     for each in (program, made):
         assert run(each, [-np.eye(3)]) is nbta.InvalidArgumentError
-    sure = simplify_shapes(specialise(built(lambda x: nbta.shape(nbta.exp(x)), (3, 3)), [(3, 3)]))
-    assert types(sure) == []
+    proven = simplify_shapes(specialise(built(lambda x: nbta.shape(nbta.exp(x)), (3, 3)), [(3, 3)]))
+    assert types(proven) == []
 
 
 def test_elements_of_an_array_that_is_handed_out_stay_unknown():

@@ -1,4 +1,4 @@
-"""Indices that are sure to be out of range in bodies: a run raises, if it comes there."""
+"""Indices that are proven to be out of range in bodies: a run raises, if it comes there."""
 
 import numpy as np
 import pytest

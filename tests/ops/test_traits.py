@@ -207,11 +207,11 @@ def test_total_operations_give_results_for_all_numbers(name, shape):
 def test_indices_and_sections_that_may_be_refused_are_not_total():
     key = {"key": (5,)}
     assert operation(TABLE["GetItem"], [Spec(np.dtype(float), (3,))], key) is None
-    unsure = operation(TABLE["GetItem"], [Spec(np.dtype(float), (None,))], key)
-    assert not unsure.record.is_total(unsure)
+    unproven = operation(TABLE["GetItem"], [Spec(np.dtype(float), (None,))], key)
+    assert not unproven.record.is_total(unproven)
     sections = {"sections": 2, "axis": 0}
-    unsure = operation(TABLE["Split"], [Spec(np.dtype(float), (None,))], sections)
-    assert not unsure.record.is_total(unsure)
+    unproven = operation(TABLE["Split"], [Spec(np.dtype(float), (None,))], sections)
+    assert not unproven.record.is_total(unproven)
 
 
 def test_compiled_total_operations_give_results_for_all_numbers():

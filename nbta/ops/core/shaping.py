@@ -304,8 +304,10 @@ def _emit_reshape(code, op) -> None:
         str(extent) if type(extent) is int and extent >= 0 else _open(code, text)
         for text, extent in zip(texts, known, strict=True)
     ]
-    unsure = [axis for axis, e in enumerate(extents) if not e.isdigit()]
-    free = next((axis for axis in unsure if extents[axis] == "-1"), unsure[-1] if unsure else None)
+    unproven = [axis for axis, e in enumerate(extents) if not e.isdigit()]
+    free = next(
+        (axis for axis in unproven if extents[axis] == "-1"), unproven[-1] if unproven else None
+    )
     if free is not None:
         extents[free] = _left_over(code, extents, free, have)
     for axis, text in enumerate(texts):
@@ -581,7 +583,7 @@ def unbroadcast(grad, tensor):
 
 
 def _stays(have, want):
-    """Whether an axis is surely not summed over."""
+    """Whether an axis is provably not summed over."""
     decided = (type(want) is int and want != 1) or isinstance(want, shapes.Dim)
     return decided or have == 1
 

@@ -620,7 +620,7 @@ _EVERY = builtins.slice(None)
 def _key_of(items, x):
     """The parts of a key, and the inputs that fill it in.
 
-    No run may come to a body, so that only a run is to raise for an index there which is sure to
+    No run may come to a body, so that only a run is to raise for an index there which is proven to
     be out of range: it is an input, as passes rely on integers in keys to be within their axes.
     """
     scalars: list[Any] = []
@@ -1229,7 +1229,7 @@ def _emit_item(code, op) -> None:
 
 
 def _equate_long(code, value, extents):
-    """Know that dimensions are those of a value, where these are sure not to be repeated."""
+    """Know that dimensions are those of a value, where these are proven not to be repeated."""
     known = value.spec.shape
     for axis in range(-min(len(known), len(extents)), 0):
         if isinstance(known[axis], shapes.Dim):

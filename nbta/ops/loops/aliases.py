@@ -267,7 +267,7 @@ class _Past:
         """Compare what a read comes after with what is in its flow.
 
         After a write by an edge, it is refused where it may read what that wrote; after it by
-        creation order alone, where it is sure to, as other reads may mean other slots.
+        creation order alone, where it is proven to, as other reads may mean other slots.
         """
         unseen = _union(self._of_array, _touched(read, READS))
         unseen &= ~_union(self._by_flow, _flow_before(read))
@@ -275,7 +275,7 @@ class _Past:
         while unseen:
             last = unseen.bit_length() - 1
             write = self._writes[last]
-            if (_may_share if waited >> last & 1 else _surely_share)(read, write):
+            if (_may_share if waited >> last & 1 else _provably_share)(read, write):
                 raise _lost(read, write)
             unseen -= 1 << last
 
@@ -332,7 +332,7 @@ def _may_share(one, other):
     return None in both or bool(both[0] & both[1])
 
 
-def _surely_share(read, write):
+def _provably_share(read, write):
     """Whether a read touches the slot that a write touches, as far as the graph tells."""
     if subgraphs(read) or subgraphs(write):
         return False

@@ -40,7 +40,7 @@ def is_integer(tensor: Tensor) -> bool:
 
 
 def constant_of(tensor: Tensor) -> int | None:
-    """The integer that a tensor is sure to be; None where only the run knows."""
+    """The integer that a tensor is proven to be; None where only the run knows."""
     tensor = origin(tensor)
     while tensor.op.record is CAST and is_integer(tensor.op.inputs[0]):
         tensor = origin(tensor.op.inputs[0])
