@@ -263,18 +263,18 @@ def _behind(op) -> set[Operation]:
 
 
 def _all_lie_ahead(tensors, behind) -> bool:
-    """Whether tensors come before a loop, or from what it and those behind only hand on."""
+    """Whether tensors come before a loop, or from what it and those behind only forward."""
     return not any(_origin(tensor).op in behind for tensor in tensors)
 
 
 def _origin(tensor) -> Tensor:
     """What a tensor is in its body before loops and branches that only hand it on."""
-    while (outer := _handed_on(tensor)) is not None:
+    while (outer := _forwarded(tensor)) is not None:
         tensor = outer
     return tensor
 
 
-def _handed_on(tensor):
+def _forwarded(tensor):
     op = tensor.op
     if is_loop(op):
         variable = Loop(op).variable(tensor.index)

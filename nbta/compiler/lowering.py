@@ -905,7 +905,7 @@ class _Pieces:
 
     def __init__(self, outer, run):
         self._outer, self._run, self._which = outer, run, []
-        self._apart, self._scopes = run.handed_on(), run.scopes()
+        self._apart, self._scopes = run.forwarded(), run.scopes()
         made: dict = {}
         for piece, tokens in enumerate(run.tokens):
             scopes: dict = {}
@@ -936,7 +936,7 @@ class _Pieces:
         return Pointer(kind.dtype, self._number(kind.scope, name, scopes))
 
     def _number(self, scope, name, scopes):
-        """The number of a scope, as it came; what is only handed on may lie where it wants."""
+        """The number of a scope, as it came; what is only forwarded may lie where it wants."""
         return scopes.setdefault((scope, name if name in self._apart else None), len(scopes))
 
     def _kind(self, name):

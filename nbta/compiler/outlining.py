@@ -18,7 +18,7 @@ from nbta.loops.nodes import statements_in, stored_by
 from nbta.loops.structure import Outline, Replaced, Role, outline
 from nbta.tuning import FRAME_VALUES, PIECE_STATEMENTS, RUN_PIECES
 
-_NAMES = (Role.NAMED, Role.GIVEN, Role.HANDED_ON)
+_NAMES = (Role.NAMED, Role.GIVEN, Role.FORWARDED)
 
 
 @dataclass(eq=False)
@@ -68,8 +68,8 @@ class Run:
                 name = k
         return found
 
-    def handed_on(self):
-        """Names of the first piece that it only makes, or hands on as addresses."""
+    def forwarded(self):
+        """Names of the first piece that it only makes, or forwards as addresses."""
         found, others = set(), set()
         for name, role in zip(self.tokens[0], self.roles, strict=True):
             if role in _NAMES:

@@ -141,7 +141,7 @@ class Loop:
         return Affine(0, 0, ((1, meaning),))
 
     def _is_free(self):
-        """Whether iterations hand on sums and products alone."""
+        """Whether iterations forward sums and products alone."""
         for scope, places in self._stored.items():
             read = self._read.get(scope, {})
             if len(places) > 1 or not read.keys() <= places.keys():

@@ -2,7 +2,7 @@
 
 A value that is written to an array makes the array *active*, which all its handles are then, and
 so is what is read from it: forward mode has an array of tangents beside it. An array is told by its
-handles: those that captures, variables of loops and results of branches hand on are one, and so are
+handles: those that captures, variables of loops and results of branches forward are one, and so are
 those on one tape, and gradient arrays of one array for one source.
 """
 
@@ -67,7 +67,7 @@ class _Edges:
         self.onwards, self.before, self._same = defaultdict(list), defaultdict(list), {}
         self.handles = set()
         operations = list(operations)
-        pairs = [pair for op in operations for pair in _handed_on(op)]
+        pairs = [pair for op in operations for pair in _forwarded(op)]
         tapes = [pair for op in operations for pair in _of_one_tape(op)]
         for op in operations:
             self.handles |= {t for t in [*op.inputs, *op.outputs] if t.kind in _HANDLES}
@@ -122,7 +122,7 @@ def _of_one_tape(op):
         yield op.inputs[0], op.outputs[0]
 
 
-def _handed_on(op):
+def _forwarded(op):
     """Tensors that are the values of others, in bodies and around them."""
     for body in subgraphs(op):
         yield from zip(arguments(op, body), body.inputs, strict=True)

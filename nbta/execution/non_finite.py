@@ -56,7 +56,7 @@ class Watcher:
 
     def _observed(self, op, function):
         if op.record.takes_list or (op.record.effects and not op.record.foreign):
-            return function  # bodies are watched themselves, and arrays hand on what they have
+            return function  # bodies are watched themselves, and arrays forward what they have
         if op in op.graph.factors:
             return function  # it counts where it meets an adjoint that is not zero
         return functools.partial(self._run, op, function)

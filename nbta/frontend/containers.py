@@ -70,7 +70,7 @@ class Whole:
 
     @property
     def value(self):
-        """A copy: a tuple or a dict, whose items loops and branches hand on, or what is fixed."""
+        """A copy: a tuple or a dict, whose items loops and branches forward, or what is fixed."""
         return next((made(self.owner) for kind, made in _COPIED if isinstance(self.owner, kind)))
 
     @value.setter

@@ -1,7 +1,7 @@
 """Branches and loops of a function that is traced: Python's where it knows the way, else nbta's.
 
 A block of a user's function is a function without arguments here, with a pair of functions that get
-and set the variables that it hands on. Traced, it runs in a `Frame`; what it left in variables and
+and set the variables that it forwards. Traced, it runs in a `Frame`; what it left in variables and
 boxes becomes the state of a loop or the results of a branch. Which those are is found by tracing
 until what was assumed is so.
 """
@@ -1385,7 +1385,7 @@ class _Loop:
         self._begin_as_before(code)
 
     def _start(self):
-        """Assume that iterations hand on numbers, and arrays that they seem to change."""
+        """Assume that iterations forward numbers, and arrays that they seem to change."""
         self._names, self._entry, self._get, self._set = self._given
         self._placeholders, self._dtypes, self._begun = {}, {}, {}
         self._carried = {i for i, v in enumerate(self._entry) if self._is_scalar(v)}
@@ -1580,7 +1580,7 @@ class _Loop:
         return one_of(value, self._families.setdefault((i, j), [leaf.forward]))
 
     def _tensor_arrays(self, values):
-        """The tensor arrays that iterations hand on, by place."""
+        """The tensor arrays that iterations forward, by place."""
         return {
             (i, j): leaf
             for i in sorted(self._carried)
@@ -1595,7 +1595,7 @@ class _Loop:
             array_boxes.link(arrays[place], arrays[other])
 
     def _learn_families(self, bound, end):
-        """Which tensor arrays an iteration may hand on."""
+        """Which tensor arrays an iteration may forward."""
         starts, ends = self._tensor_arrays(bound), self._tensor_arrays(end)
         found = {place: array_boxes.relatives(box) for place, box in ends.items()}
         related, again = set(self._related), False
@@ -1622,7 +1622,7 @@ class _Loop:
             note_number(found, (leaf,))
 
     def _slots(self, values):
-        """The boxes of variables that iterations hand on, by place."""
+        """The boxes of variables that iterations forward, by place."""
         return {
             (i, j): leaf
             for i in sorted(self._carried)

@@ -1,7 +1,7 @@
 """Which variables' values something may still read, at each branch and loop, and which nobody does.
 
 Classical backward analysis over a body without jumps (`nbta.frontend.jumps`). A branch or a loop
-hands on the variables that it assigns and that are live after it or, for a loop, at its head.
+forwards the variables that it assigns and that are live after it or, for a loop, at its head.
 What a function in the function reads is live everywhere, as nobody knows when it is called.
 """
 

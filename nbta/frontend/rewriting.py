@@ -198,7 +198,7 @@ class _Scope:
             if isinstance(node, ast.Nonlocal)
             for each in node.names
         }
-        #: Variables that several functions assign: places, which blocks hand on like attributes.
+        #: Variables that several functions assign: places, which blocks forward like attributes.
         self.shared = self.outer | self.shared_with_inner
 
 
@@ -528,7 +528,7 @@ class _Rewriter(ast.NodeTransformer):
         return name(kept, True)
 
     def _attribute(self, target, stores):
-        """An attribute of an object, which a loop may have to hand on."""
+        """An attribute of an object, which a loop may have to forward."""
         target.value = self.visit(target.value)
         if target.attr.startswith("__"):  # a name that Python changes
             return target

@@ -306,7 +306,7 @@ def _inputs_of(graph):
 
 
 def _is_shown(op):
-    """Whether an operation counts: not what only hands on, or stands where it is used."""
+    """Whether an operation counts: not what only forwards, or stands where it is used."""
     if op.record in (PARAMETER, CONSTANT) or op.record.fed or op.type == "Identity":
         return False
     return not (is_loop(op) or is_branch(op))
@@ -319,7 +319,7 @@ def _place(op):
 
 
 def _own_place(op):
-    """The same; None too where a gradient only hands on what it reads or adds up, at its loop."""
+    """The same; None too where a gradient only forwards what it reads or adds up, at its loop."""
     place, loop = _place(op), _loop_around(op)
     if place is not None and place[1] and loop is not None and is_of_gradient(loop):
         origin = Loop(loop).origin

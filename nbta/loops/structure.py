@@ -41,7 +41,7 @@ class Role(Enum):
     #: The name that is given a value.
     GIVEN = 1
     #: The name of a buffer of which only an address is taken.
-    HANDED_ON = 2
+    FORWARDED = 2
     #: An integer that may be computed.
     FREE = 3
     #: The number of an alias class.
@@ -55,7 +55,7 @@ _ARGUMENTS: dict[str, dict[int, Role]] = {
     "pointer": {2: Role.CLASS}, "room": {2: Role.FREE, 4: Role.CLASS},
     "array_in": {2: Role.FREE, 5: Role.CLASS}, "extent_in": {1: Role.FREE},
     "agrees": {1: Role.FREE}, "adopt": {1: Role.FREE, 2: Role.FREE}, "call": {1: Role.ITEMS},
-    "address": {0: Role.HANDED_ON},
+    "address": {0: Role.FORWARDED},
 }  # fmt: skip
 _NUMBERS = (Role.FREE, Role.CLASS)
 
@@ -125,7 +125,7 @@ def outline(statement: Statement, known: Container[str]) -> Outline:
             if kind is Name and node.id not in known:
                 shape.append(Name)
                 leaves.append(node.id)
-                roles.append(role if role in (Role.GIVEN, Role.HANDED_ON) else Role.NAMED)
+                roles.append(role if role in (Role.GIVEN, Role.FORWARDED) else Role.NAMED)
             elif kind is Constant and role in _NUMBERS and type(node.value) is int:
                 shape.append(role)
                 leaves.append(node.value)

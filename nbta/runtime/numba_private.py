@@ -109,7 +109,7 @@ cgutils = _private(
 )
 imputils = _private(
     "numba.core.imputils",
-    "values of arrays and iterators are handed on with a reference",
+    "values of arrays and iterators are forwarded with a reference",
     "the methods that give the array back, and loops over arrays, would count wrong",
     "builtin_registry impl_ret_borrowed impl_ret_new_ref iternext_impl RefType.NEW",
 )

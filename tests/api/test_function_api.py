@@ -205,7 +205,7 @@ def test_methods_are_traced_for_each_object():
     assert gone() is None
 
 
-def test_compiled_is_handed_on():
+def test_compiled_is_forwarded():
     words = np.array([b"ab"])
     with pytest.raises(nbta.UnimplementedError, match=r"cannot be compiled: .* is of \|S2"):
         nbta.function(lambda x: x, compiled=True)(words)

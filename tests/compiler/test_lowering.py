@@ -442,8 +442,8 @@ def test_pieces_where_one_buffer_serves_two_ends_are_others(units, monkeypatch):
     assert pieces(units[0]) >= 2
 
 
-def test_where_buffers_lie_that_are_only_handed_on_makes_no_other_pieces(units, monkeypatch):
-    """Here one is handed on in its first piece, and another's place is that of the first."""
+def test_where_buffers_lie_that_are_only_forwarded_makes_no_other_pieces(units, monkeypatch):
+    """Here one is forwarded in its first piece, and another's place is that of the first."""
     monkeypatch.setattr(lowering, "RUN_PIECES", 8)
     y = np.zeros(9)
     scopes = [3, 3, 4, 3, 5, 5, 6, 3, 4]

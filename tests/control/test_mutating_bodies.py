@@ -395,7 +395,7 @@ def test_what_cannot_be_traced_is_refused(name, change):
 
 @pytest.mark.parametrize("name", CONTROL_FLOW)
 def test_results_are_the_callers_own(name):
-    """Also where a function hands on what it got, or the same array twice."""
+    """Also where a function forwards what it got, or the same array twice."""
     x = X.copy()
     for f in ways(name, lambda y: y).values():
         found = [value for value in leaves(f(x)) if isinstance(value, np.ndarray)]

@@ -1,4 +1,4 @@
-"""What is known of the shapes of arrays' elements: handed on when they are read, and inferred."""
+"""What is known of the shapes of arrays' elements: forwarded when they are read, and inferred."""
 
 import numpy as np
 import pytest

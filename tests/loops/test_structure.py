@@ -21,7 +21,7 @@ def test_leaves_have_roles():
         ("b0", "GIVEN"), (17, "FREE"), ("n0", "NAMED"), (5, "CLASS"),
     ]  # fmt: skip
     assert taken("p = pointer(float64, address(b0, 3), 4)") == [
-        ("p", "GIVEN"), ("b0", "HANDED_ON"), (4, "CLASS"),
+        ("p", "GIVEN"), ("b0", "FORWARDED"), (4, "CLASS"),
     ]  # fmt: skip
     assert taken("refuse(n1 != 7, 130)") == [("n1", "NAMED"), (130, "FREE")]
     assert taken("W[3] = call(W[8], (x, 5))") == [

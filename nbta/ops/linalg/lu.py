@@ -1,6 +1,6 @@
 """What triangular factors with pivots give: solutions, inverses and determinants.
 
-A matrix is factored once for all that is asked of it. What `LU` hands on counts in gradients as the
+A matrix is factored once for all that is asked of it. What `LU` forwards counts in gradients as the
 matrix itself: rules of those who use the factors give the derivative by the matrix, which is a
 solution with the same factors, and `LU` passes it on as it is. So no gradient factors anything
 again, or goes through the factors' own derivative.

@@ -69,7 +69,7 @@ class _Shadow(NamedTuple):
 
     def _hold(self):
         if self.count != self.store.count:
-            raise AssertionError("a shadow of a tape was changed after it was handed on")
+            raise AssertionError("a shadow of a tape was changed after it was forwarded")
 
 
 def _sum(one, other):
