@@ -14,7 +14,7 @@ class Program(NamedTuple):
     name: str
     #: As a program of nbta's.
     loss: Callable
-    #: As plain Python, which Numba compiles as it stands.
+    #: As plain Python, which Numba compiles unmodified.
     function: Callable
     #: ``arguments(n)``: what it is called with, the same numbers each time.
     arguments: Callable

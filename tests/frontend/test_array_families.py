@@ -1,4 +1,4 @@
-"""An array and its gradient arrays in functions as they stand: what one name does, all see."""
+"""An array and its gradient arrays in unmodified functions: what one name does, all see."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""How functions as they stand come in and go out: outputs, lists, prange, traces, text."""
+"""How unmodified functions come in and go out: outputs, lists, prange, traces, text."""
 
 import numba
 import numpy as np

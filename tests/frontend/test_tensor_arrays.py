@@ -1,4 +1,4 @@
-"""Tensor arrays in functions as they stand: what is written stays, as in eager ones."""
+"""Tensor arrays in unmodified functions: what is written stays, as in eager ones."""
 
 import numba
 import numpy as np

@@ -1,4 +1,4 @@
-"""`try` in functions that are differentiated as they stand: right, or refused by name."""
+"""`try` in functions that are differentiated unmodified: right, or refused by name."""
 
 import contextlib
 import math

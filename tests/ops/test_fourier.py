@@ -1,4 +1,4 @@
-"""Fourier transforms by NumPy's and SciPy's names, in functions as they stand, against these."""
+"""Fourier transforms by NumPy's and SciPy's names, in unmodified functions, against these."""
 
 import numpy as np
 import pytest

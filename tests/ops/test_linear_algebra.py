@@ -1,4 +1,4 @@
-"""Linear algebra by NumPy's and SciPy's names, in functions as they stand, against these."""
+"""Linear algebra by NumPy's and SciPy's names, in unmodified functions, against these."""
 
 import warnings
 

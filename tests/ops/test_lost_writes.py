@@ -1,6 +1,6 @@
 """Traced functions refuse writes that would not run although something counts on them.
 
-Functions as they stand keep such writes, as Python does (`tests/frontend/test_tensor_arrays.py`);
+Unmodified functions keep such writes, as Python does (`tests/frontend/test_tensor_arrays.py`);
 those that are traced as they were, and bodies of loops, take a write for a new value.
 """
 

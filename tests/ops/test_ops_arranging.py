@@ -127,7 +127,7 @@ def test_an_unknown_rank_is_refused():
 
 
 def test_views_are_views():
-    """What NumPy gives as a part of an array is one in functions as they stand."""
+    """What NumPy gives as a part of an array is one in unmodified functions."""
 
     def turned(x):
         y = x * 1.0
