@@ -50,7 +50,7 @@ class Work:
     """Value and gradient of all sequences, compiled."""
 
     def make(self, kind):
-        """Compile; as many threads as there are give the same bits as one."""
+        """Compile; as many threads as there are give results bitwise identical to those of one."""
         if max(THREADS) > numba.config.NUMBA_NUM_THREADS:
             raise NotImplementedError("there are fewer threads than are compared")
         self.params, self.items = weights(), sequences(kind)

@@ -1,4 +1,4 @@
-"""Parallel loops: sums of vectors into lanes, which gives the same bits each time; slots; lanes."""
+"""Parallel loops: sums of vectors into lanes, bitwise identical each time; slots; lanes."""
 
 from functools import partial
 
@@ -106,7 +106,7 @@ class SecondThread(_Sums):
 
 
 class OrderedSums(_Sums):
-    """Sums that have the same bits each time, against sums in the order that threads come in."""
+    """Sums that are bitwise identical each time, against sums in the order that threads come in."""
 
     label = "accumulate in lanes, to spin locks"
     reach = common.Reach("ratio", 1.15)

@@ -215,7 +215,7 @@ def gamma_of(key, counter, a):
 
 @functools.cache
 def over_arrays(function):
-    """One of these for arrays, broadcast: the same machine code, and so the same bits."""
+    """One of these for arrays, broadcast: the same machine code, so bitwise identical."""
     return numba.vectorize(cache=True)(function.py_func)
 
 

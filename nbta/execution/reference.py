@@ -35,7 +35,7 @@ from nbta.tuning import CLOCK_LOOK
 PLAIN, CHANGES, WITH_STEP, TAKES_LIST = range(4)
 
 
-#: What NumPy's scalars do by themselves, to the same bits, in 15 to 80 ns where the universal
+#: What NumPy's scalars do by themselves, bitwise identical, in 15 to 80 ns where the universal
 #: function takes 900; and the dtypes for which both do the same.
 _OF_NUMBERS = {
     np.add: operator.add,

@@ -115,7 +115,7 @@ def told(found):
 
 @pytest.mark.slow
 def test_a_second_process_runs_no_pass(tmp_path):
-    """It gives the same bits, and says the same of itself when it is asked."""
+    """It gives bitwise identical results, and says the same of itself when it is asked."""
     copy_kernels(tmp_path)
     first = answer(start(tmp_path, "1"))
     files = {path: path.read_bytes() for path in tmp_path.iterdir()}

@@ -1,4 +1,4 @@
-"""Shapes inferred again for given lengths: what the graph says then, and the same bits from it."""
+"""Shapes inferred again for given lengths: what the graph says then, and its equal results."""
 
 import numpy as np
 import pytest

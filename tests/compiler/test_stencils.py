@@ -43,7 +43,7 @@ def has_rows(function):
 
 
 def both(f, *arguments):
-    """The compiled function, whose results are the same bits as those of operations one by one."""
+    """The compiled function, bitwise identical to operations one by one."""
     compiled = nbta.function(f, compiled=True)
     found, expected = compiled(*arguments), nbta.function(f, compiled=False)(*arguments)
     for one, other in zip(np.atleast_1d(found), np.atleast_1d(expected), strict=True):

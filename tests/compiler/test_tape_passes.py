@@ -1,4 +1,4 @@
-"""Tapes that are not needed, or needed once: the arrays that are left, and the same bits."""
+"""Tapes not needed, or needed once: the arrays that are left, bitwise identical results."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ NETS = [tanh_rnn, gru, lstm, nested, halving]
 
 
 def after(program, values, *steps):
-    """The program behind passes, each of which gives the same bits."""
+    """The program behind passes, each of which gives bitwise identical results."""
     for step in steps:
         made = step(program)
         verify(made)

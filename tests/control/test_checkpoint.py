@@ -59,7 +59,7 @@ def slopes(f):
 
 
 def compare(found, expected):
-    """Values and first derivatives are the same bits; sums of second ones are taken otherwise."""
+    """Values and first derivatives are bitwise identical; second ones are summed otherwise."""
     for one, other in zip(leaves(found[:2]), leaves(expected[:2]), strict=True):
         np.testing.assert_array_equal(one, other)
     np.testing.assert_allclose(found[2], expected[2], rtol=1e-12, atol=1e-14)

@@ -1,4 +1,4 @@
-"""Gradients over batches: sums over items, with the same bits on any number of threads."""
+"""Gradients over batches: sums over items, bitwise identical on any number of threads."""
 
 import threading
 

@@ -229,7 +229,7 @@ def test_groups_of_windows_are_all_windows(record, count):
 
 @pytest.mark.slow
 def test_the_loss_of_workers_is_the_loss(record):
-    """The same bits for any number of them, and the same numbers as without."""
+    """Bitwise identical results for any number of them, and the same numbers as without."""
     task = network.prepare(record)
     found = []
     for count in (1, 2):

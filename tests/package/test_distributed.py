@@ -1,4 +1,4 @@
-"""Gradients by a Dask cluster: the same bits whatever workers do, and errors that say where."""
+"""Gradients by a Dask cluster: bitwise identical whatever workers do, and errors say where."""
 
 import logging
 import os
@@ -247,7 +247,7 @@ def test_functions_that_cannot_be_compiled(client):
         f(W, X, slots)
 
 
-# The same bits.
+# Bitwise identical results.
 
 
 def scale(client, cluster, count):

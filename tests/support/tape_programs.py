@@ -28,7 +28,7 @@ def run(program, values):
 
 
 def same_bits(made, program, values):
-    """Check that two programs give the same bits, or fail alike."""
+    """Check that two programs give bitwise identical results, or fail alike."""
     found, expected = run(made, values), run(program, values)
     if isinstance(expected, type):
         assert found is expected
