@@ -125,7 +125,7 @@ class Spot(Location):
         if None in (line, last, begin, end):
             return None
         found = [linecache.getline(self.filename, k).encode() for k in range(line, last + 1)]
-        found[-1] = found[-1][:end]  # before what is in front of it goes, where it is one line
+        found[-1] = found[-1][:end]  # before what is before it goes, where it is one line
         found[0] = found[0][begin:]
         try:
             return ast.parse(b"".join(found).decode(), mode="eval").body

@@ -778,7 +778,7 @@ def _reserve(code, array, count):
 
 
 def reserve(code, loop, trips) -> None:
-    """Make room in front of a loop for what each of its trips writes to packed arrays."""
+    """Make room before a loop for what each of its trips writes to packed arrays."""
     for op in live(loop.body):
         key = code.arrays.plain.key(op.inputs[0]) if op.record is WRITE else None
         array = None if key is None else code.arrays.of(code, op.inputs[0])

@@ -505,7 +505,7 @@ def _watch_word(code):
 
 
 def _captured(code, tensor):
-    """What a loop captures; a transpose is made once, in front of it."""
+    """What a loop captures; a transpose is made once, before it."""
     if isinstance(code.values[tensor], Transposed):
         return code.value(tensor)
     return code.kept(tensor)

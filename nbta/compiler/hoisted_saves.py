@@ -1,8 +1,8 @@
-"""Tapes of what loops between do not change: filled once, in front of those loops.
+"""Tapes of what loops between do not change: filled once, before those loops.
 
 In ``for t: for j: for i: s += a[i] * m[i, j]`` the items of ``a`` that a trip of ``t`` reads are
 the same for each ``j``. A tape of the loop along ``i`` would keep them as often as there are ``j``.
-Here a loop of its own in front of that along ``j`` keeps them once. It makes as many trips as that
+Here a loop of its own before that along ``j`` keeps them once. It makes as many trips as that
 along ``i``, or none where there is no ``j``, so it reads what was read anyway, and never more.
 """
 
@@ -23,7 +23,7 @@ from nbta.ops.loops.trip_counts import constant_of, limit_before, step_of
 
 
 class Again:
-    """Builds a value of a loop's body in the body of another loop in front of those around it.
+    """Builds a value of a loop's body in the body of another loop before those around it.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def _filled(leaf, between, counts):
 
 
 def _move_before(op, graph, begun):
-    """Let the operations of a graph from a place on come in front of one.
+    """Let the operations of a graph from a place on come before one.
 
     Behind it the items that they read may have changed, and would have to be copied.
     """

@@ -189,11 +189,11 @@ def is_expensive(op) -> bool:
 @contract(requires=[Fact.RANKS, Fact.WHOLE_AXES])
 @changes
 def hoist_elementwise(program: Program) -> Program:
-    """Compute in front of a loop what its trips compute of items of tensors, each for itself.
+    """Compute before a loop what its trips compute of items of tensors, each for itself.
 
     That is for elementary functions in loops whose trips are not made side by side, as they change
-    items at places that only the run tells, or go on with what the trip before has left: in front
-    of the loop they are vector instructions. What a tape would keep of them is there then.
+    items at places that only the run tells, or go on with what the trip before has left: before
+     the loop they are vector instructions. What a tape would keep of them is there then.
     """
     counts = analysis(Counts, program)
     found = [_Items(op, counts).hoist() for op in live(program) if is_loop(op)]
@@ -240,7 +240,7 @@ class _Items:
         return self.counts.direction(op.inputs[1], self.loop, length) is not None
 
     def hoist(self) -> bool:
-        """Read items of what is computed in front of the loop; whether there is any."""
+        """Read items of what is computed before the loop; whether there is any."""
         expensive = [op for op in self.found if is_expensive(op) and self._is_needed(op)]
         new = {op.outputs[0]: self._item(op) for op in expensive}
         substitute(self.body, new)
@@ -260,7 +260,7 @@ class _Items:
         return self.body.create(GETITEM, inputs, attrs).outputs[0]
 
     def _rows(self, tensor):
-        """A tensor of the body, of all trips, in front of the loop."""
+        """A tensor of the body, of all trips, before the loop."""
         op = tensor.op
         if op not in self.found:
             constant = op.record is CONSTANT

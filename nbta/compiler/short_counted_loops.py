@@ -15,7 +15,7 @@ def is_short_counted_loop(loop: Loop, counts: Counts) -> bool:
     """Whether a loop in a loop takes no longer than an elementwise operation on an array would.
 
     It makes as many trips as some axis is long, which is in memory, and a trip computes numbers.
-    Such a loop needs to look at signals no more often than that does: once in front of it.
+    Such a loop needs to look at signals no more often than that does: once before it.
     """
     owner = getattr(loop.op.graph, "owner", None)
     if owner is None or not is_loop(owner) or not _is_along_axes(counts.trips(loop.op), counts):
@@ -30,7 +30,7 @@ def _is_touched_once(variable, operations, counts):
     """Whether each trip touches no more than one item of what a variable holds.
 
     Where items that a loop changes could be others that it reads, LLVM has both ways to go, and
-    decides in front of a loop. It would do so for all trips of the loop around at once.
+    decides before a loop. It would do so for all trips of the loop around at once.
     """
     if variable.parameter.spec.rank == 0:
         return True

@@ -154,7 +154,7 @@ def _form(op, variable, counts):
     """The indices of a number that is added, if each trip moves the last one alone, by one.
 
     Linear forms, and for the last axis what that is in the first trip and by how much it grows.
-    Whether they are within the array, and do not wrap around, code looks at in front of the loop.
+    Whether they are within the array, and do not wrap around, code looks at before the loop.
     """
     x, value, *scalars = op.inputs
     key, body = op.attrs["key"], variable.loop.body

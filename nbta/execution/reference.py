@@ -31,7 +31,7 @@ from nbta.tensor_array import TensorArray
 from nbta.tuning import CLOCK_LOOK
 
 #: How an operation is called: with its values; to change the first of them, which nobody needs any
-#: more; with the step in front of them; with the step and a list of them that it may use up.
+#: more; with the step before them; with the step and a list of them that it may use up.
 PLAIN, CHANGES, WITH_STEP, TAKES_LIST = range(4)
 
 

@@ -390,7 +390,7 @@ def test_broadcast_scalars_are_repeated_by_row_where_no_index_is_out_of_range():
           [*X, np.array(2.0)])  # fmt: skip
 
 
-# Elementary functions in front of loops.
+# Elementary functions before loops.
 
 
 def scattered(bins, weights, others, scale):
@@ -438,7 +438,7 @@ def bins_and_numbers(n):
 
 @pytest.mark.parametrize("n", [1, 2, 7, 40])
 @pytest.mark.parametrize("f", LOOPS, ids=lambda f: f.__name__)
-def test_functions_in_front_of_loops_give_the_same(f, n):
+def test_functions_before_loops_give_the_same(f, n):
     """First and second derivatives, too; a loop that starts behind the first item keeps its own."""
     bins, *numbers = bins_and_numbers(n)
     if f is in_place:
@@ -462,7 +462,7 @@ def test_functions_in_front_of_loops_give_the_same(f, n):
 
 
 @pytest.mark.parametrize("f", LOOPS, ids=lambda f: f.__name__)
-def test_functions_of_items_are_computed_in_front_of_loops_that_go_trip_by_trip(f):
+def test_functions_of_items_are_computed_before_loops_that_go_trip_by_trip(f):
     function = nbta.value_and_grad(f, argnums=(1, 2, 3), compiled=True)
     function(*bins_and_numbers(20))
     program = function._last.runner.ran.program
@@ -474,7 +474,7 @@ def test_functions_of_items_are_computed_in_front_of_loops_that_go_trip_by_trip(
     assert set().union(*map(inside, inner)) & elementary == LOOPS[f]
 
 
-def test_no_tape_keeps_what_was_computed_in_front_of_a_loop():
+def test_no_tape_keeps_what_was_computed_before_a_loop():
     def f(bins, weights):
         h = np.ones(4)
         for i in range(len(weights)):

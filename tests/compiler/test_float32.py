@@ -311,7 +311,7 @@ def ways(f):
 
 @pytest.mark.parametrize("way", [0, 1])
 def test_what_a_body_brings_in_decides(way):
-    """Where it is wider, and nobody could see that in front of the loop, all is as wide."""
+    """Where it is wider, and nobody could see that before the loop, all is as wide."""
     w = np.float64(0.1)
     f = lambda x: nbta.scan(lambda c, r: (c * w + r, None), 0.1, x)[0]  # noqa: E731
     found = ways(f)[way](X)

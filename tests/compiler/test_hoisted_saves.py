@@ -355,7 +355,7 @@ def test_loops_that_may_run_for_long_are():
         assert all(is_divided(f, np.linspace(2.0, 3.0, 5)))
 
 
-def test_signals_are_looked_for_in_front_of_long_ones():
+def test_signals_are_looked_for_before_long_ones():
     def f(x):
         row = lambda i, s: ranged(x.shape[0], lambda j, s: s + nbta.sin(s * x[j]), s)  # noqa: E731
         return ranged(3, row, 0.5)

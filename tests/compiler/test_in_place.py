@@ -189,7 +189,7 @@ def an_array_made_in_each_trip():
 
 @program(X, copied=[("SetItem", "Sin")])
 def an_array_that_each_trip_begins_with():
-    """What no trip changes is computed once, in front of the loop, and copied."""
+    """What no trip changes is computed once, before the loop, and copied."""
 
     def f(x):
         def step(i, s):

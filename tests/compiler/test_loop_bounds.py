@@ -174,7 +174,7 @@ def test_programs_fail_and_do_not():
     assert max(found) > 0 == min(found)
 
 
-# Checks in front of loops.
+# Checks before loops.
 
 
 def rows_of(m, n):

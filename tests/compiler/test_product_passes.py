@@ -1,4 +1,4 @@
-"""Products that loops do in small pieces, done at once in front of them or behind them."""
+"""Products that loops do in small pieces, done at once before them or behind them."""
 
 import numpy as np
 import pytest

@@ -392,7 +392,7 @@ def grown(x):
 
 
 def last_first(x):
-    """The first write is to the last slot, so that the others are in front of it."""
+    """The first write is to the last slot, so that the others are before it."""
     ta = vectors(size=3).write(2, x[:2]).write(0, nbta.sin(x)).write(1, x[:1])
     return totals(x, ta, 3)
 

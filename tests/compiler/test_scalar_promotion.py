@@ -339,7 +339,7 @@ def items(n):
 
 
 def ahead_of_the_pass(program):
-    """A program as the passes in front of the one that is tested leave it."""
+    """A program as the passes before the one that is tested leave it."""
     for step in pipeline.LOWERING[: pipeline.LOWERING.index(add_items_behind_loops)]:
         program = step(program)
     return program

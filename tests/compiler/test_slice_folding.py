@@ -16,7 +16,7 @@ from nbta.testing import check_grads
 
 
 def camera(x, points):
-    """Parts of an argument, named in front of a loop, whose items a loop takes."""
+    """Parts of an argument, named before a loop, whose items a loop takes."""
     first, second, rest = x[0:3], x[3:5], x[5:]
 
     def step(i, s):
@@ -60,7 +60,7 @@ def program_of(f, *shapes):
 
 
 def ahead_of_the_pass(program):
-    """A program as the passes in front of the one that is tested leave it."""
+    """A program as the passes before the one that is tested leave it."""
     for step in pipeline.LOWERING[: pipeline.LOWERING.index(items_of_parts)]:
         program = step(program)
     return program

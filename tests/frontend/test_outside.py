@@ -184,7 +184,7 @@ def changes_of(fit):
     yield 1
     fit.inner.parts[0] = 4.0
     yield 1
-    fit.slope = 6.0  # in front of that of the class
+    fit.slope = 6.0  # before that of the class
     yield 1
     fit.inner = types.SimpleNamespace(shift=np.ones(3), parts=[2.0])
     yield 1

@@ -1,4 +1,4 @@
-"""Every allocation of every kind of job fails once: a library in front of libc sees to that."""
+"""Every allocation of every kind of job fails once: a library before libc sees to that."""
 
 import json
 import os

@@ -48,7 +48,7 @@ def test_slots_are_joined_in_the_order_of_the_lanes():
         part = lanes.take(k)
         for i in lanes.range(k, 8):
             part = part.append(i)
-    array.append(-2)  # before the join, so in front of what the lanes hold
+    array.append(-2)  # before the join, so before what the lanes hold
     assert lanes.join() is array
     assert array.append(-3).stack().tolist() == [-1, -2, 0, 1, 2, 3, 4, 5, 6, 7, -3]
 

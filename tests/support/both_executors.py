@@ -13,7 +13,7 @@ counts = {
     "agreed": 0, "failed as the reference does": 0, "gave up": 0, "not compiled": 0, "in python": 0,
 }  # fmt: skip
 #: Why programs were not compiled, where functions gave up although the reference gives a result,
-#: and what ran in Python, with how often; the number of an exit is in front of its line.
+#: and what ran in Python, with how often; the number of an exit is before its line.
 reasons, given_up, in_python = {}, {}, {}
 #: How many runs of one runner are checked, as Python is slow, and differences take many.
 EACH = 4

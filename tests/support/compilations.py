@@ -5,7 +5,7 @@ import shutil
 from nbta.kernels import ahead
 from nbta.runtime import machine_code
 
-#: Goes in front of such a program; ``counting.compiled`` has the names of the functions.
+#: Goes before such a program; ``counting.compiled`` has the names of the functions.
 COUNTING = """
 from numba.core import event
 

@@ -34,7 +34,7 @@ VALGRIND = [
 #: Kinds of errors that `plant` makes.
 PLANTED = {"Invalid write", "Invalid read", "Conditional jump"}
 #: A frame of compiled code, which comes from no file, or of the allocator that it calls. Valgrind's
-#: own replacements of `memcpy` and `malloc` stand in front of it.
+#: own replacements of `memcpy` and `malloc` stand before it.
 _OURS = re.compile(r"(at|by) 0x[0-9A-F]+: (\?\?\?$|NRT_)")
 _REPLACED = ("vg_replace", "(in /usr/libexec/valgrind")
 
