@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "figures"
 PEERS, PLOT, BARS = FOLDER / "peers.json", FOLDER / "peers.svg", FOLDER / "bars.json"
 CHART = FOLDER / "chart.svg"
-#: Sorts behind a figure for the machine's unrest.
+#: Sorts for a figure for the machine's unrest.
 SORTS = 15
 #: Load a processor from which on other work must have been running: a measurement makes about one.
 BUSY = 2
@@ -130,7 +130,7 @@ def quantity(seconds):
 
 
 def number(value):
-    """Two digits, and all before the point; between 0.1 and 10 a digit or two behind it."""
+    """Two digits, and all before the point; between 0.1 and 10 a digit or two after it."""
     if value >= 9.95:
         return f"{value:.0f}"
     return f"{value:.1f}" if value >= 0.995 else f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"

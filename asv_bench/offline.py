@@ -1,4 +1,4 @@
-"""Make the site of ``asv publish`` work without a network: ``python offline.py``, behind it.
+"""Make the site of ``asv publish`` work without a network: ``python offline.py``, after it.
 
 asv's page loads scripts of others from the web. This gets them once, with npm's client, puts them
 beside the page, and has the page load those.

@@ -13,7 +13,7 @@ PAGE = figures.ROOT / "docs" / "performance.md"
 
 
 def sections():
-    """Of each marker, the text behind it."""
+    """Of each marker, the text after it."""
     peers, reached = figures.read(figures.PEERS), figures.read(figures.BARS)
     return {
         "bars": f"{figures.described(reached)}\n\n{bars.table(reached)}",
@@ -31,8 +31,8 @@ def figure():
 def about(rows):
     """What was measured, when, on what."""
     samples = [len(peer["samples"]) for row in rows for peer in row["peers"] if "samples" in peer]
-    behind = f"Samples of each: {min(samples)} to {max(samples)}."
-    return f"{figures.described(rows)}\n{behind}\nVersions: {table.versions(rows)}."
+    after = f"Samples of each: {min(samples)} to {max(samples)}."
+    return f"{figures.described(rows)}\n{after}\nVersions: {table.versions(rows)}."
 
 
 def filled(text, texts):
@@ -41,7 +41,7 @@ def filled(text, texts):
         begin, end = (f"<!-- {name}: {word} -->" for word in ("begin", "end"))
         pattern = re.compile(f"(?<={begin}\n).*?(?={end})", re.DOTALL)
         if len(pattern.findall(text)) != 1:
-            raise ValueError(f"{PAGE.name} needs one {begin} with one {end} behind it")
+            raise ValueError(f"{PAGE.name} needs one {begin} with one {end} after it")
         text = pattern.sub(lambda _, inside=inside: f"\n{inside}\n\n", text)
     return text
 

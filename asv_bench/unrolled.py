@@ -2,7 +2,7 @@
 
 ``python -m asv_bench.unrolled`` starts a process a figure, with an empty folder for graphs,
 and prints seconds from a call of ``value_and_grad``'s function to its results: those of the clock,
-and behind a stroke those of the processors, which hardly depend on what else the machine does. A
+and after a stroke those of the processors, which hardly depend on what else the machine does. A
 small graph is compiled before, so that helpers of the runtime are there. Both libraries' numbers
 must agree.
 """

@@ -211,7 +211,7 @@ def _share_sidebars(app, page, template, context, doctree):
 
 
 def _list_versions(app, error):
-    """Write the file behind the choice of a version, for a site that has an address."""
+    """Write the file of the choice of a version, for a site that has an address."""
     if html_baseurl and error is None:
         versions = [{"name": release, "version": version, "url": html_baseurl, "preferred": True}]
         Path(app.outdir, "versions.json").write_text(json.dumps(versions), encoding="utf-8")

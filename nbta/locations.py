@@ -267,7 +267,7 @@ def of_caller() -> Location | None:
 
 def of_error(error) -> Location | None:
     """The innermost line of the user's that an error came by."""
-    return behind_users(error)[0]
+    return after_users(error)[0]
 
 
 def is_raised_here(error) -> bool:
@@ -280,7 +280,7 @@ def is_raised_here(error) -> bool:
     return trace.tb_frame.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
-def behind_users(error) -> tuple[Spot | None, list[str]]:
+def after_users(error) -> tuple[Spot | None, list[str]]:
     """The innermost line of the user's that an error came by, and the files of what that called."""
     found, files, trace = None, [], error.__traceback__
     while trace is not None:

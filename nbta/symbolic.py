@@ -148,7 +148,7 @@ class SymbolicTensorArray(TensorArray):
         self._handle, self._flow, self._facts = handle, flow, facts
         return self
 
-    def _behind(self, flow):
+    def _after(self, flow):
         return SymbolicTensorArray.over(self._handle, flow, self._facts)
 
     @property
@@ -240,9 +240,7 @@ class SymbolicTensorArray(TensorArray):
     ) -> SymbolicTensorArray:
         value = self._value("write", value)
         self._facts.admit("write", "value", value.spec)
-        return self._behind(
-            self._build(arrays.WRITE, [_as_index("index", index), value], name=name)
-        )
+        return self._after(self._build(arrays.WRITE, [_as_index("index", index), value], name=name))
 
     @_in_its_graph
     def append(self, value: ArrayLike, *, name: str | None = None) -> SymbolicTensorArray:
@@ -267,7 +265,7 @@ class SymbolicTensorArray(TensorArray):
         value = self._rows("scatter", value)
         self._facts.admit("scatter", "a row of value", _element(value.spec), _rows(value.spec))
         indices = _as_index("indices", indices, rank=1)
-        return self._behind(self._build(arrays.SCATTER, [indices, value], name=name))
+        return self._after(self._build(arrays.SCATTER, [indices, value], name=name))
 
     @_in_its_graph
     def unstack(self, value: ArrayLike, *, name: str | None = None) -> SymbolicTensorArray:
@@ -275,7 +273,7 @@ class SymbolicTensorArray(TensorArray):
         self._facts.admit("unstack", "a row of value", _element(value.spec))  # no row, too
         slots = arange(cast(shape(value)[0], np.int32))
         built = self._build(arrays.SCATTER, [slots, value], {"unstacks": True}, name)
-        return self._behind(built)
+        return self._after(built)
 
     @_in_its_graph
     def split(
@@ -286,7 +284,7 @@ class SymbolicTensorArray(TensorArray):
         piece = _element(value.spec)
         pattern = None if piece.shape is None else (_one_length(lengths), *piece.shape)
         self._facts.admit("split", "a piece of value", Spec(value.dtype, pattern))
-        return self._behind(self._build(arrays.SPLIT, [value, lengths], name=name))
+        return self._after(self._build(arrays.SPLIT, [value, lengths], name=name))
 
     # Reading.
 
@@ -378,7 +376,7 @@ class SymbolicTensorArray(TensorArray):
         facts = Facts(self.dtype, pattern, False, name, False, clear, {}, pattern, True)
         return SymbolicTensorArray.over(handle, flow, facts)
 
-    def gradient_behind(
+    def gradient_after(
         self, source: str, flow: Flow | Tensor | None, trip: Any
     ) -> SymbolicTensorArray:
         """The gradient array of a computation, after the flow of all that it added."""
@@ -391,7 +389,7 @@ class SymbolicTensorArray(TensorArray):
 
     @_in_its_graph
     def identity(self, *, name: str | None = None) -> SymbolicTensorArray:
-        return self._behind(identity(self._flow, name=name))
+        return self._after(identity(self._flow, name=name))
 
     @_in_its_graph
     def close(self, *, name: str | None = None) -> Operation:

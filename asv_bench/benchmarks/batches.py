@@ -14,7 +14,7 @@ COUNT, INPUTS, STATES = 64, 32, 64
 #: Least and greatest number of steps.
 LENGTHS = {"even": (200, 200), "ragged": (20, 400)}
 THREADS = (1, 2)
-#: Pairs of blocks behind a ratio, and calls in a block, as they follow each other in training.
+#: Pairs of blocks for a ratio, and calls in a block, as they follow each other in training.
 #: Threads that wait for the next call spin for a while and then sleep; to wake one takes up to 3 ms
 #: here, as long as its work.
 PAIRS, CALLS = 7, 10

@@ -29,7 +29,7 @@ def median_seconds(run, samples=15, calls=None):
 
 
 def buffer_bytes(function):
-    """Bytes of all buffers that a compiled `nbta.function` keeps, behind a call."""
+    """Bytes of all buffers that a compiled `nbta.function` keeps, after a call."""
     executable = function._last.runner.ran.executable
     work = executable.borrow()
     try:
@@ -55,7 +55,7 @@ class Pair(ABC):
     number, repeat, rounds, warmup_time = 1, 15, 1, 0
     #: Whether a run on a few items comes before each sample.
     warm_up = True
-    #: Pairs of samples behind a ratio.
+    #: Pairs of samples for a ratio.
     pairs = 15
     reach: Reach | None = Reach("ratio", 1.5)
     label = ""

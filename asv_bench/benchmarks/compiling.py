@@ -62,7 +62,7 @@ class Size(_Figures):
         return found[name]["lines"]
 
     def track_operations(self, found, name):
-        """Behind all passes, with those in bodies of loops and branches."""
+        """After all passes, with those in bodies of loops and branches."""
         return found[name]["operations"]
 
     def track_stages(self, found, name):

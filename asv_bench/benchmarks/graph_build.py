@@ -14,7 +14,7 @@ LENGTHS = (500, 5000)
 
 
 def chain(length):
-    """A graph of twice as many operations, one behind the other."""
+    """A graph of twice as many operations, one after the other."""
     with nbta.Graph().as_default() as graph:
         x = y = nbta.placeholder("float64", (3,))
         for _ in range(length):

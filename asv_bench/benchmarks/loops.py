@@ -13,7 +13,7 @@ from asv_bench.programs import measure
 from . import common
 
 TRIPS, RATE, START = 10_000, 0.9999, 1.0
-#: What the state is below behind so many trips, and not before.
+#: What the state is below after so many trips, and not before.
 FLOOR = START * RATE ** (TRIPS - 0.5)
 DIRECTIONS = ("forward", "value and gradient")
 

@@ -11,7 +11,7 @@ TRIPS = 500
 
 
 class Chain:
-    """10,000 operations, one behind the other, on three numbers."""
+    """10,000 operations, one after the other, on three numbers."""
 
     def setup(self):
         self.graph, self.x, self.y = chain(5000)

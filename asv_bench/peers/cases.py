@@ -133,9 +133,9 @@ def ragged():
 
 
 def padded(sequences):
-    """Sequences side by side (steps, batch, inputs) with zeros behind, and where they are real.
+    """Sequences side by side (steps, batch, inputs) with zeros after, and where they are real.
 
-    The latter (steps, batch, 1) is 1.0 or 0.0. It need be used in the loss only: what comes behind
+    The latter (steps, batch, 1) is 1.0 or 0.0. It need be used in the loss only: what comes after
     a sequence's end has no effect on what was before.
     """
     steps, count, inputs = max(map(len, sequences)), len(sequences), sequences[0].shape[1]

@@ -47,7 +47,7 @@ def histogram_arguments(n):
 
 
 def descent(rates, w, x, y, checkpoint=None):
-    """Squared errors of the weights behind a descent, an item a step; ``rates``: step and decay."""
+    """Squared errors of the weights after a descent, an item a step; ``rates``: step and decay."""
     features = w.shape[0]
 
     def guess(w, k):
@@ -146,7 +146,7 @@ def triangle(d):
 
 
 def places(d):
-    """Where each entry of a square stands in ``below``, and one behind it for all others."""
+    """Where each entry of a square stands in ``below``, and one after it for all others."""
     found = np.full((d, d), d * (d - 1) // 2)
     found[triangle(d)] = np.arange(d * (d - 1) // 2)
     return found

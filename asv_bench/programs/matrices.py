@@ -91,9 +91,9 @@ def tridiagonal_in_jax(a, b, c, d):
     _, (bs, ds) = lax.scan(eliminate, (b[0], d[0]), (a[1:], b[1:], c[:-1], d[1:]))
     b, d = jnp.concatenate([b[:1], bs]), jnp.concatenate([d[:1], ds])
 
-    def substitute(behind, row):
+    def substitute(after, row):
         d, c, b = row
-        x = (d - c * behind) / b
+        x = (d - c * after) / b
         return x, x
 
     last = d[-1] / b[-1]

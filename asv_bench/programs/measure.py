@@ -59,7 +59,7 @@ def samples(runs, clock=time.perf_counter):
 
     A call that is not timed comes first: a side finds in the caches what its own calls leave there,
     as in the loop of an optimiser, whether one call or many fill a sample, and does not wait for
-    what the side before it left to its threads (JAX gives up to 54 MB back behind its call, which
+    what the side before it left to its threads (JAX gives up to 54 MB back after its call, which
     took 4 ms in which no other thread could get memory). A side that takes long is sampled less
     often.
     """

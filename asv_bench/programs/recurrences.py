@@ -70,7 +70,7 @@ WIDTH, STRIDE = 4096, 2741
 
 
 def updates(v, drive):
-    """Sum of squares behind ``v[i] = tanh(v[i]) + drive[t]`` for another ``i`` at each ``t``."""
+    """Sum of squares after ``v[i] = tanh(v[i]) + drive[t]`` for another ``i`` at each ``t``."""
 
     def step(t, v):
         i = t * STRIDE % WIDTH

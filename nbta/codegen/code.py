@@ -158,7 +158,7 @@ class Code(ABC):
 
     @contextmanager
     def branch(self, header: Statement | str):
-        """A block that may not run: what is known in it does not hold behind it."""
+        """A block that may not run: what is known in it does not hold after it."""
         same = dict(self._same)
         free, self._free[-1] = self._free[-1], []
         with self.nest(header):
@@ -351,7 +351,7 @@ class Code(ABC):
         return self.dims.get(extent)
 
     def extent(self, text: str) -> str:
-        """An extent that is given by source: the name behind it, or a new variable."""
+        """An extent that is given by source: the name after it, or a new variable."""
         inner = text.removeprefix("int64(").removesuffix(")")
         return inner if inner.isdigit() or inner in self._levels else self.variable(text)
 

@@ -97,11 +97,11 @@ class _Sum:
     target: object  # name of a scalar's variable, or a block
     kept: tuple  # axis by axis, whether it stays; the result's extent where the run tells
     fold: Fold
-    finish: str = ""  # what becomes of a result behind the loop, with "{}" for that
+    finish: str = ""  # what becomes of a result after the loop, with "{}" for that
 
     @property
     def value(self):
-        """What stands for the sum behind the loop."""
+        """What stands for the sum after the loop."""
         return self.target if isinstance(self.target, Block) else Scalar(self.target, self.dtype)
 
     @property
@@ -274,7 +274,7 @@ class _Nest:
         return not adds and read.isdisjoint(block.base for block, _ in self.stores)
 
     def write(self):
-        """The loops, with results of sums behind them."""
+        """The loops, with results of sums after them."""
         for item in self.group.sums:
             self._begin(item)
         self._level(0, [])

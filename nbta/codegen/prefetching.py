@@ -1,6 +1,6 @@
 """Asking the processor for items before a loop reads them.
 
-Prefetchers follow what is read one behind the other, and end at each page. Where a loop reads a
+Prefetchers follow what is read one after the other, and end at each page. Where a loop reads a
 short stretch of each row of a large matrix, every stretch is a new place to them: they begin too
 late, and end too late.
 """

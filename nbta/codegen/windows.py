@@ -64,7 +64,7 @@ def move(code, extents, target: Window, source: Window) -> None:
 
 
 def _together(extents, axis, *windows):
-    """Whether items along an axis and all behind it lie one behind the other."""
+    """Whether items along an axis and all after it lie one after the other."""
     run = product(extents[axis + 1 :])
     return extents[axis] == "1" or all(w.strides[axis] == run for w in windows)
 

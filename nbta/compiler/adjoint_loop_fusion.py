@@ -1,4 +1,4 @@
-"""Loops that run each trip back right behind the trip itself, so that nothing of it is kept.
+"""Loops that run each trip back right after the trip itself, so that nothing of it is kept.
 
 A loop that adds up, such as a loss over data or an estimate over simulated paths, has a gradient
 whose trips need nothing of one another: the trip of an item can go back as soon as it went forward,
@@ -37,7 +37,7 @@ _KEEPING = {CREATE, READ, WRITE, SIZE, SHADOW}
 @contract(requires=[Fact.RANKS, Fact.SAVED_BY_TAPES, Fact.TAPES_OF_LOOPS], reorders=True)
 @changes
 def fuse_adjoint_loops(program: Program) -> Program:
-    """Let loops run each trip back right behind it, where that needs nothing of other trips."""
+    """Let loops run each trip back right after it, where that needs nothing of other trips."""
     operations = list(running(program))
     if not any(op.record is RESTORE for op in operations):
         return program
@@ -154,9 +154,9 @@ class _Pair:
 
     def _needs_no_other_trip(self):
         """Whether a trip back needs what is there before the loop, and what its own trip has."""
-        behind, needed = _behind(self._forward.op), self._needed()
-        outside = self._outside(needed, self._ways(behind))
-        return self._back.counter not in needed and _all_lie_ahead(outside, behind)
+        after, needed = _after(self._forward.op), self._needed()
+        outside = self._outside(needed, self._ways(after))
+        return self._back.counter not in needed and _all_lie_ahead(outside, after)
 
     def _outside(self, needed, ways) -> list[Tensor]:
         """What the trips back need of the graph around."""
@@ -164,14 +164,14 @@ class _Pair:
         found = [sources[tensor] for tensor in needed if tensor in sources]
         return found + [v.first for v in (*self._kept, *(way[-1] for way in ways))]
 
-    def _ways(self, behind) -> list[list[Variable]]:
-        """Each sum of the loop back, after those of loops that must come behind the one forward.
+    def _ways(self, after) -> list[list[Variable]]:
+        """Each sum of the loop back, after those of loops that must come after the one forward.
 
         As in `for i: s += f(x[i], p)` and then `for j: s += g(x[j], p)`, of which the latter goes
         back first: its sums go on to the former. They can come in either order.
         """
         users = users_of(self._back.op.graph)
-        return [_way(variable, behind, users, self._sums_of) for variable in self._sums]
+        return [_way(variable, after, users, self._sums_of) for variable in self._sums]
 
     def _needed(self) -> set[Tensor]:
         """The parameters of the body back that its trips need besides what is known of the trip."""
@@ -196,12 +196,12 @@ class _Pair:
     def join(self) -> None:
         """Let the trips forward do what those back do, which are no more.
 
-        Unless these need by now, since other loops are joined, what lies behind those forward.
+        Unless these need by now, since other loops are joined, what lies after those forward.
         """
-        behind = _behind(self._forward.op)
-        ways = self._ways(behind)
+        after = _after(self._forward.op)
+        ways = self._ways(after)
         outside = self._outside(self._needed(), ways)
-        if not _all_lie_ahead(outside, behind):
+        if not _all_lie_ahead(outside, after):
             return
         body, back = self._forward.body, self._back
         substitute(back.op.graph, {tensor: _origin(tensor) for tensor in outside})
@@ -233,10 +233,10 @@ class _Pair:
         return self._forward.add_variable(way[-1].first, following).index
 
 
-def _way(variable, behind, users, sums) -> list[Variable]:
-    """A sum, and those of loops before that only it goes on from, as far as these are behind."""
+def _way(variable, after, users, sums) -> list[Variable]:
+    """A sum, and those of loops before that only it goes on from, as far as these are after."""
     found = [variable]
-    while (first := found[-1].first).op in behind and is_loop(first.op):
+    while (first := found[-1].first).op in after and is_loop(first.op):
         if len(users[first]) != 1 or first.index not in sums[first.op]:
             break
         found.append(Loop(first.op).variable(first.index))
@@ -252,7 +252,7 @@ def _moved_ahead(way, last) -> dict[Tensor, Tensor]:
     return {way[0].last: way[1].last}
 
 
-def _behind(op) -> set[Operation]:
+def _after(op) -> set[Operation]:
     """An operation, and those of its graph that need what it gives."""
     found = {op}
     for other in live(op.graph):
@@ -262,9 +262,9 @@ def _behind(op) -> set[Operation]:
     return found
 
 
-def _all_lie_ahead(tensors, behind) -> bool:
-    """Whether tensors come before a loop, or from what it and those behind only forward."""
-    return not any(_origin(tensor).op in behind for tensor in tensors)
+def _all_lie_ahead(tensors, after) -> bool:
+    """Whether tensors come before a loop, or from what it and those after only forward."""
+    return not any(_origin(tensor).op in after for tensor in tensors)
 
 
 def _origin(tensor) -> Tensor:

@@ -669,7 +669,7 @@ def _concat(code, op, array):
     given, j = len(op.inputs) > 2, code.name("j")
     count = code.variable(code.integer(op.inputs[2]) if given else array.word(rt.SIZE))
     code.fail_if(f"{count} < 0 or {count} > {array.word(rt.SIZE)}")
-    rest = _behind_rows(code, op, array, count)
+    rest = _after_rows(code, op, array, count)
     lengths = code.result(op, extents=(count,), index=1)
     rows = code.variable("0", "n")
     with code.branch(over(j, count)):
@@ -692,8 +692,8 @@ def _concat(code, op, array):
         )
 
 
-def _behind_rows(code, op, array, count):
-    """Extents of what is joined, behind the first one; of nothing those that somebody told."""
+def _after_rows(code, op, array, count):
+    """Extents of what is joined, after the first one; of nothing those that somebody told."""
     shape, asked = op.outputs[0].spec.shape, op.attrs.get("element_shape_except0")
     told = code.value(op.inputs[3]) if len(op.inputs) > 3 else None
     with code.branch(when(f"{count} > 0")):
@@ -730,7 +730,7 @@ _RULES = {
 }  # fmt: skip
 
 
-# Packed arrays: numbers, or rows of as many numbers, one behind the other, and how many there are.
+# Packed arrays: numbers, or rows of as many numbers, one after the other, and how many there are.
 
 
 def _create_packed(code, op, array):

@@ -91,7 +91,7 @@ def slots_in_order(op) -> Tensor | None:
 
 
 class Whole:
-    """An array that one scatter fills, and that is only read behind it."""
+    """An array that one scatter fills, and that is only read after it."""
 
     def __init__(self, array, uses, counts, scatter, done):
         self.array, self._uses, self._counts = array, uses, counts
@@ -188,9 +188,9 @@ class Whole:
 
     def _is_row_or_all(self, op):
         top = ([op, *self._owners(op)])[-1]
-        behind = top.graph is self._scatter.graph and self._scatter in ordered([top])
+        after = top.graph is self._scatter.graph and self._scatter in ordered([top])
         return (
-            behind
+            after
             and op.record in (READ, GATHER)
             and op.attrs["dtype"] == self.value.dtype
             and _says(self._row(), op.attrs.get("known"))

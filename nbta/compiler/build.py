@@ -30,7 +30,7 @@ from nbta.runtime.numba_private import ShortPipeline, global_compiler_lock
 from nbta.runtime.object_files import only_overload
 
 FUNCTIONS = matrices.FUNCTIONS | factors.FUNCTIONS | exponential.FUNCTIONS | fourier.FUNCTIONS
-#: Whose names are asked for behind a prefix, and who knows their addresses.
+#: Whose names are asked for after a prefix, and who knows their addresses.
 _FORTRAN = {"blas": matrices.blas_address, "lapack": factors.lapack_address}
 
 

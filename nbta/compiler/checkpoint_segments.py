@@ -85,19 +85,19 @@ def _goes_on(loop, now):
 
 
 def _segment(loop, states, segment, *now):
-    """The numbers of the segment and the variables behind it, from those at its start."""
+    """The numbers of the segment and the variables after it, from those at its start."""
     length, following = _length(loop, states[0], segment), list(now)
     for state in states:
         following[state.tape] = save(now[state.tape], segment, now[state.place])
     rest = [k for k in range(loop.count) if k not in {state.tape for state in states}]
-    behind = _trips(loop, length, rest, now)
-    for place, tensor in zip(rest, behind, strict=True):
+    after = _trips(loop, length, rest, now)
+    for place, tensor in zip(rest, after, strict=True):
         following[place] = tensor
     return [add(segment, ONE), *following]
 
 
 def _trips(loop, length, places, now):
-    """The variables of some places behind the trips of a segment, fewer where the loop ends."""
+    """The variables of some places after the trips of a segment, fewer where the loop ends."""
     graph = length.graph
     specs = [COUNTER, *(loop.parameters[place].spec for place in places)]
 

@@ -1,6 +1,6 @@
 """What is known of elements of an array: their shape, or the extents of rows of several lengths.
 
-Rows of several lengths are one vector of all their items, one row behind the other, and a matrix of
+Rows of several lengths are one vector of all their items, one row after the other, and a matrix of
 their extents.
 """
 
@@ -52,7 +52,7 @@ def _written(op):
 def noted(tapes, create, attrs, put) -> Access | None:
     """An array as large as another one, with something of each value that this is given.
 
-    ``put(array, write)`` gives the flow behind what it notes of an operation that writes. None
+    ``put(array, write)`` gives the flow after what it notes of an operation that writes. None
     where one lies elsewhere.
     """
     graph, writes = create.graph, [op for op in tapes.uses.users[(create,)] if op.record in WRITES]
@@ -66,14 +66,14 @@ def noted(tapes, create, attrs, put) -> Access | None:
         def written(write, flow):
             return put(Access(flow.graph.resolve(array.handle), flow), write)
 
-        # One behind the other they would wait for themselves where one branch or loop has several.
+        # One after the other they would wait for themselves where one branch or loop has several.
         flows = [threaded(bodies_of(graph, op), array.flow, partial(written, op))[-1]
                  for op in writes]  # fmt: skip
         return Access(array.handle, graph.create(ADD_N, [array.flow, *flows]).outputs[0])
 
 
 def put_values(array: Access, write) -> Tensor:
-    """The flow of an array behind the values that an operation writes to another one."""
+    """The flow of an array after the values that an operation writes to another one."""
     if write.record is WRITE:
         return array.write(*write.inputs[1:3])
     if write.record is SCATTER:
@@ -159,7 +159,7 @@ def packed(graph, array: Access, extents, dtype) -> Tensor:
 
 
 def unpacked(graph, array: Access, extents, items) -> Tensor:
-    """The flow of an array behind writes of all rows."""
+    """The flow of an array after writes of all rows."""
     begins = begins_of(extents)
 
     def written(row, flow):
@@ -189,7 +189,7 @@ def rows_of(items, begins, extents, rows) -> Tensor:
 
 
 def joined(items, extents) -> list[Tensor]:
-    """The first rows joined along their first axis, and their lengths; alike behind that axis."""
+    """The first rows joined along their first axis, and their lengths; alike after that axis."""
     count, lengths = getitem(shape_of(extents), 0), getitem(extents, (slice(None), 0))
     rest = getitem(extents, (slice(None), slice(1, None)))
     rest = floor_divide(summed(rest, axis=0), maximum(count, ONE))  # there may be no row

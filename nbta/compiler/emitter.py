@@ -247,17 +247,17 @@ def _readers(operations, tensors):
 
 def _moved_ahead(operations, place, late):
     """The operations with some of them, and what these need, ahead of a place, as far as can be."""
-    behind = dict.fromkeys(operations[place + 1 :])
+    after = dict.fromkeys(operations[place + 1 :])
     fixed = {operations[place]}  # what cannot come before it
-    for op in behind:
+    for op in after:
         if not op.record.pure or not fixed.isdisjoint(before(op)):
             fixed.add(op)
     wanted = {op for op in late if op not in fixed}
-    for op in reversed(behind):
+    for op in reversed(after):
         if op in wanted:
-            wanted.update(o for o in before(op) if o in behind)
-    ahead = [op for op in behind if op in wanted]
-    rest = [op for op in behind if op not in wanted]
+            wanted.update(o for o in before(op) if o in after)
+    ahead = [op for op in after if op in wanted]
+    rest = [op for op in after if op not in wanted]
     return [*operations[:place], *ahead, operations[place], *rest]
 
 
@@ -586,7 +586,7 @@ def _turn(code, blocks):
 
 
 def _put_back(code, blocks):
-    """Behind a loop, bring items to the buffers that belong to the names, which words tell."""
+    """After a loop, bring items to the buffers that belong to the names, which words tell."""
     bases, i = [block.base for block in blocks], code.name("i")
     with code.nest(when(f"address({bases[0].name}, 0) != W[{bases[0].word}]")):
         homes = [replace(base, name=code.name("z")) for base in bases]
@@ -941,7 +941,7 @@ class Emitter(Code):
     tiles : list of str
         Which loops over long rows run tile by tile, and why others do not.
     joint : list of str
-        Loops whose trips go back right behind themselves.
+        Loops whose trips go back right after themselves.
     """
 
     def __init__(self, arrays, counts):
@@ -1099,7 +1099,7 @@ class Emitter(Code):
         self._variables.pop()
 
     def _may_change(self, base):
-        """Whether what is in a buffer is of no use behind the last use of its tensors here."""
+        """Whether what is in a buffer is of no use after the last use of its tensors here."""
         return base in self._variables[-1] or (base.loose and base.level == self.level)
 
     def takes(self, tensor, block) -> bool:
@@ -1181,7 +1181,7 @@ class Emitter(Code):
         self._left.subtract(outputs)
 
     def body(self, operations, outputs) -> None:
-        """Operations of a graph, in order; `end` comes behind them."""
+        """Operations of a graph, in order; `end` comes after them."""
         self._left.update(t for op in operations for t in op.inputs)
         self._left.update(outputs)
         self._measured.update(op.inputs[0] for op in operations if op.record in _MEASURES)

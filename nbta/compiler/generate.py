@@ -32,7 +32,7 @@ class Generated:
     words : int
         How many words a call's table has.
     inputs : int
-        The first of the words for the address of the array object of each input, and behind these
+        The first of the words for the address of the array object of each input, and after these
         for one of each output: a new array to be filled, or 0.
     arguments : int
         The number of inputs.

@@ -110,7 +110,7 @@ def _as_sums(tapes, array, found):
     inner = [op for op in uses.users[array] if op.record is LOOKUP]
     if any(uses.array(op.outputs[0]) not in found for op in inner):
         return None
-    if not all(_is_behind(tapes, create, op) for op in users):
+    if not all(_is_after(tapes, create, op) for op in users):
         return None
     asked = (op.attrs.get("clear_after_read") for op in lookups)
     clearing = any(clears(each, len(array) > 2) for each in asked)
@@ -122,7 +122,7 @@ def _as_sums(tapes, array, found):
 
 
 def _is_of_numbers(tapes, create):
-    """Whether an array has numbers for elements, and a size that is known behind all writes."""
+    """Whether an array has numbers for elements, and a size that is known after all writes."""
     if create.record is not CREATE:
         return False
     dtype = create.attrs["dtype"]
@@ -139,7 +139,7 @@ def _is_of_numbers(tapes, create):
     return natural and create.attrs["element_shape"] == ()
 
 
-def _is_behind(tapes, create, op):
+def _is_after(tapes, create, op):
     """Whether an operation comes after all that fills an array, in bodies that run in turn."""
     home = create.graph
     if not lies_in(op.graph, home):

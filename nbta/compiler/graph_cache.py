@@ -7,7 +7,7 @@ it was traced: operations with their attributes and names, specs, constants by t
 of shapes, nbta's sources, and versions. Bodies come with their operations.
 
 What a hash could not tell, such as a function of the user's, has no entry; nor has a program that
-calls Python, which needs its operations. An entry is no pickle: JSON and arrays, behind a checksum.
+calls Python, which needs its operations. An entry is no pickle: JSON and arrays, after a checksum.
 Where somebody looks at what passes do, such as the verifier with NBTA_DEBUG=1, there are none
 (`nbta.compiler.manager.is_observed`).
 """
@@ -217,7 +217,7 @@ class Entry:
     log : list of str
         What the passes did.
     size : int
-        Operations of the program behind the first passes.
+        Operations of the program after the first passes.
     pattern : list or None
         Shapes of the inputs, with a `Dim` for each length; None where lengths are to hold to more
         than that, and the entry is for the very shapes that it was made for.
@@ -372,7 +372,7 @@ def decoded(name: str, data: bytes, arrays) -> Entry:
 
 
 def _arrays(kinds, data):
-    """Arrays of some dtypes and shapes that lie one behind the other."""
+    """Arrays of some dtypes and shapes that lie one after the other."""
     at = 0
     for text, shape in kinds:
         dtype = np.dtype(text)

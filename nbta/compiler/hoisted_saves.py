@@ -171,7 +171,7 @@ def _filled(leaf, between, counts):
 def _move_before(op, graph, begun):
     """Let the operations of a graph from a place on come before one.
 
-    Behind it the items that they read may have changed, and would have to be copied.
+    After it the items that they read may have changed, and would have to be copied.
     """
     operations = graph.operations
     place = operations.index(op)

@@ -149,7 +149,7 @@ class Counts(Analysis):
         self._numbers[tensor] = form
 
     def _find(self, tensor):
-        """Note a form, behind those of what it is computed from: as many as the program writes."""
+        """Note a form, after those of what it is computed from: as many as the program writes."""
         todo = [tensor]
         while todo:
             missing = [t for t in _computed_from(todo[-1]) if t not in self._numbers]

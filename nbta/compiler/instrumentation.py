@@ -1,7 +1,7 @@
-"""Compiled code that measures itself: the same statements, with a clock read behind each part.
+"""Compiled code that measures itself: the same statements, with a clock read after each part.
 
 A part is what is written for one operation, or the loop that does several. What passes between two
-readings goes to the part that the second one is behind, so that nothing is left out. What a
+readings goes to the part that the second one is after, so that nothing is left out. What a
 reading takes itself is no part's: it is found by running the code without clocks in between, and
 taken off. A processor does several things at once, so that parts of some 20 ns run into one
 another. Operations on single numbers get no reading of their own, which takes longer than they do:
@@ -94,7 +94,7 @@ class InstrumentedEmitter(Emitter):
 
     @contextmanager
     def part(self, what):
-        """Lines of some operations, or of what a string says, with a clock behind them."""
+        """Lines of some operations, or of what a string says, with a clock after them."""
         self._read()
         self._open.append(_piece(what, self._loops, self._written))
         yield
@@ -103,7 +103,7 @@ class InstrumentedEmitter(Emitter):
 
     @contextmanager
     def loop(self, *lines, **options):
-        """A loop of the program, with a clock at the end of each trip and behind it."""
+        """A loop of the program, with a clock at the end of each trip and after it."""
         self._read()
         around, op = self._loops, self._open[-1]
         self._loops = (*around, *op.names)
@@ -254,7 +254,7 @@ def _can_tell(first, runs):
 
 @dataclass
 class _Run:
-    """What was found behind a run.
+    """What was found after a run.
 
     By place time and number of readings; the last reading and when that was; how long a run without
     clocks took, and whether there was one; entries.
@@ -286,7 +286,7 @@ class Measured:
         From when to when, in nanoseconds as of `time.perf_counter_ns`, for readings of the last
         run, in order.
     left_out : int
-        How many readings came behind these.
+        How many readings came after these.
     """
 
     def __init__(self, clock, runs):

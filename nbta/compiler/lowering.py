@@ -219,7 +219,7 @@ def _is_part(builder):
     return builder.function.ftype.return_type == INT64
 
 
-#: What a part of a function gives where the function goes on behind it; statuses are not negative.
+#: What a part of a function gives where the function goes on after it; statuses are not negative.
 _ON = INT64(-1)
 #: Functions that give pointers of their own: their scopes are those of the whole function.
 _POINTERS = frozenset(("pointer", "room", "array_in"))
@@ -405,7 +405,7 @@ class _Function:
         #: Values of names that are one each, and places of the others.
         self.values: dict[str, Typed] = {}
         self.variables: dict[str, Typed] = {}
-        self.exits: list = []  # what is behind each of the loops around
+        self.exits: list = []  # what is after each of the loops around
         self.has_loops = False
         self.open_loops = 0  # those made so far whose number of trips no constant tells
         body = self.builder.append_basic_block("body")
@@ -632,7 +632,7 @@ class _Function:
         return Typed(kind, [self.cast(value, one) for value, one in zip(values, kind, strict=True)])
 
     def _is_of_value(self, node):
-        """Whether a name behind a point is one of a value's, and not of a module."""
+        """Whether a name after a point is one of a value's, and not of a module."""
         if not isinstance(node, Attribute):
             return False
         inner = node.value
@@ -656,7 +656,7 @@ class _Function:
         return self.constant(self._global(node))
 
     def _binary(self, node):
-        """An operation, behind those on its left: a sum of lengths has as many as the program."""
+        """An operation, after those on its left: a sum of lengths has as many as the program."""
         chain = []
         while isinstance(node, Binary):
             chain.append(node)
@@ -744,7 +744,7 @@ class _Function:
     # Statements.
 
     def run(self, statements):
-        """Statements, one behind another."""
+        """Statements, one after another."""
         for statement in statements:
             is_loop = isinstance(statement, For | While)
             may_be_part = self.is_large or statement in self.unit.repeated
@@ -802,7 +802,7 @@ class _Function:
     def _do_return(self, node):
         value = self.cast(self.value(node.value), _RESULT)
         self.convention.return_value(self.builder, value)
-        self.builder.position_at_end(self.builder.append_basic_block("behind"))
+        self.builder.position_at_end(self.builder.append_basic_block("after"))
 
     @contextmanager
     def _block(self, block, following):
@@ -822,7 +822,7 @@ class _Function:
 
     def _do_break(self, node):
         self.builder.branch(self.exits[-1])
-        self.builder.position_at_end(self.builder.append_basic_block("behind"))
+        self.builder.position_at_end(self.builder.append_basic_block("after"))
 
     def _do_while(self, node):
         builder = self.builder
@@ -843,7 +843,7 @@ class _Function:
         intrinsics.share_calls(self.unit.module, self.unit.is_large or not self.exits)
 
     def _do_for(self, node):
-        """A loop over a range of int64, tested behind each trip."""
+        """A loop over a range of int64, tested after each trip."""
         builder, ends = self.builder, (node.start, node.stop, node.step)
         start, stop, step = [self.cast(self.value(end), types.int64) for end in ends]
         body, end = builder.append_basic_block("for"), builder.append_basic_block("end")

@@ -31,7 +31,7 @@ class Item(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """A version of an array in a trip, and whether it comes behind the one that is read."""
+    """A version of an array in a trip, and whether it comes after the one that is read."""
 
     version: Tensor
     is_later: bool

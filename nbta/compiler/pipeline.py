@@ -19,7 +19,7 @@ from nbta.compiler.program import Program, extract, rebuild
 from nbta.compiler.rematerialisation import rematerialise
 from nbta.compiler.row_passes import hoist_elementwise, rows_of_elementwise
 from nbta.compiler.saved_arrays import keep_elements
-from nbta.compiler.scalar_promotion import add_items_behind_loops
+from nbta.compiler.scalar_promotion import add_items_after_loops
 from nbta.compiler.shadow_arrays import detach_gradients
 from nbta.compiler.shape_passes import shapes_of_variables, simplify_shapes
 from nbta.compiler.slice_folding import items_of_parts
@@ -40,7 +40,7 @@ LOWERING = (
     save_least, keep_elements, detach_gradients, gradients_to_tensors, simplify_shapes,
     arrays_to_tensors, rematerialise, prune, save_least, arrays_to_tensors, gradients_to_tensors,
     share_tapes, prune, share, tapes_to_arrays, rows_of_elementwise, hoist_products,
-    sum_products_outside, items_of_parts, add_items_behind_loops, read_before_branches,
+    sum_products_outside, items_of_parts, add_items_after_loops, read_before_branches,
     simplify_shapes, hoist, share, prune, tile, pack_arrays,
 )  # fmt: skip
 

@@ -50,7 +50,7 @@ def _step(code, read, matrix):
 
 
 def _ask(code, part, extents, step):
-    """Behind the last row comes the first one, for the next tile."""
+    """After the last row comes the first one, for the next tile."""
     (length,), (distance, backwards), size = part.extents, step, product(extents)
     if backwards:
         there = code.variable(f"{part.offset} - {distance}", "o")

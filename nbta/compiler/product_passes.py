@@ -35,7 +35,7 @@ from nbta.ops.loops.trip_counts import compared
 
 
 class Stacks:
-    """Values of a loop's body, stacked behind the loop in one order of the trips.
+    """Values of a loop's body, stacked after the loop in one order of the trips.
 
     The order is that of the trips, or the opposite one where the body reads rows and slots from the
     last to the first, so that these need not be turned.
@@ -265,7 +265,7 @@ def _reshaped(tensor, lengths, pattern):
 @contract(requires=[Fact.RANKS, Fact.WHOLE_AXES], breaks=[Fact.SAVED_BY_TAPES], reorders=True)
 @changes
 def sum_products_outside(program: Program) -> Program:
-    """Sum what a loop adds up, such as the gradient of a weight, by one product behind the loop.
+    """Sum what a loop adds up, such as the gradient of a weight, by one product after the loop.
 
     What it multiplies in each trip is stacked, as far as no tensor or array has it already. The
     sums are the same but for the order of additions.
@@ -288,7 +288,7 @@ class _Product(NamedTuple):
     def stacked(self):
         return self
 
-    def behind(self, stacks):
+    def after(self, stacks):
         left, right = (_flat(stacks.stacked(tensor)) for tensor in self)
         return matmul(transpose(left), right)
 
@@ -310,7 +310,7 @@ class _Sum(NamedTuple):
     def stacked(self):
         return (self.value,)
 
-    def behind(self, stacks):
+    def after(self, stacks):
         inputs = [stacks.stacked(self.value), as_tensor(self.shape)]
         return current().create(SUM_TO, inputs, {"pattern": self.pattern}).outputs[0]
 
@@ -337,7 +337,7 @@ class _Sums:
         self._dims = {n for t in loop.inputs for n in t.spec.shape or () if type(n) is shapes.Dim}
 
     def move(self) -> bool:
-        """Sum behind the loop what can be; whether there is anything."""
+        """Sum after the loop what can be; whether there is anything."""
         found = self._accumulators(())
         if not found:
             return False
@@ -423,7 +423,7 @@ class _Sums:
         return None if right is None else _Product(parts[0].left, right)
 
     def _join(self, tensors, op):
-        """Tensors behind each other as the inputs of an operation are; None if they do not fit."""
+        """Tensors after each other as the inputs of an operation are; None if they do not fit."""
         rows = {tensor.spec.shape[:-1] for tensor in tensors}
         if len(rows) > 1 or not all(map(self._is_regular, tensors)):
             return None
@@ -456,7 +456,7 @@ class _Sums:
         return self.body.create(TRANSPOSE, [tensor], {"axes": None}).outputs[0]
 
     def _totals(self, found, used):
-        """The sums, behind the loop; where stacks of nothing would fail, only if it made a trip."""
+        """The sums, after the loop; where stacks of nothing would fail, only if it made a trip."""
 
         def sums():
             return [self._total(accumulator) for accumulator in found]
@@ -478,7 +478,7 @@ class _Sums:
 
     def _total(self, accumulator):
         with at_line(accumulator.line):
-            return add_n([each.behind(self._stacks) for each in accumulator.moved])
+            return add_n([each.after(self._stacks) for each in accumulator.moved])
 
     def _finish(self, found, totals):
         """Let the loop add up only what is kept, and use the sums in place of its results."""

@@ -133,7 +133,7 @@ def _fits(op):
 
 
 def _agree(tensors, rank):
-    """Whether axes behind the first are proven to be of one length where they are not 1."""
+    """Whether axes after the first are proven to be of one length where they are not 1."""
     for axis in range(1 - rank, 0):
         extents = [t.spec.shape[axis] for t in tensors if t.spec.rank >= -axis]
         long = [extent for extent in extents if extent is None or extent != 1]

@@ -3,7 +3,7 @@
 A loop with ``checkpoint=`` in another loop runs its trips again in the trip back of that one, where
 they read again what they read, from an array that the trip forward has made. The tape of the outer
 loop keeps the array's handle for that, by which only Python can find it. But slots are written
-once: behind the last write a tensor of all elements says the same, and a tape of tensors is an
+once: after the last write a tensor of all elements says the same, and a tape of tensors is an
 array like any other. Of rows of several lengths it is a vector of all their items, with the extents
 of each.
 """
@@ -117,7 +117,7 @@ def _elements(tapes, create):
 
 
 def _filled(tapes, create, shape):
-    """An array behind all writes, of which each slot may be read.
+    """An array after all writes, of which each slot may be read.
 
     Where some may be unwritten and the array would not take them for zeros it is one beside it.
     """

@@ -1,4 +1,4 @@
-"""What the trips of a loop add to one item of an array, as numbers that are added behind the loop.
+"""What the trips of a loop add to one item of an array, as numbers that are added after the loop.
 
 So the gradient of ``x[i]`` in a loop over ``j`` is in a register there, and what goes to other
 items need not wait for it. Other items of the array may be read and changed in the loop as well,
@@ -22,26 +22,26 @@ from nbta.ops.indexing.items import ADD_ITEM, index_of
 
 @contract(requires=[Fact.RANKS], reorders=True)
 @changes
-def add_items_behind_loops(program: Program) -> Program:
-    """Add up in a number what each trip of a loop adds to one item, and add that behind the loop.
+def add_items_after_loops(program: Program) -> Program:
+    """Add up in a number what each trip of a loop adds to one item, and add that after the loop.
 
     The sums are the same but for the order of additions.
     """
     counts = analysis(Counts, program)
     for op in reversed(list(running(program))):  # from the inside out
         if is_loop(op):
-            _add_items_behind(counts, Loop(op))
+            _add_items_after(counts, Loop(op))
     return program
 
 
-def _add_items_behind(counts, loop):
+def _add_items_after(counts, loop):
     users, found = None, []
     for variable in loop.variables():
         if variable.parameter.spec.rank != 0 and variable.following.op.record.changes:
             users = users_in(loop) if users is None else users
             found += [(change, variable) for change in _only_added(counts, variable, users)]
     for change, variable in found:
-        _add_behind(change, variable)
+        _add_after(change, variable)
 
 
 def _only_added(counts, variable, users) -> list:
@@ -84,7 +84,7 @@ def _is_there(counts, index, length, body, around):
     return counts.is_within(outside, length, around)
 
 
-def _add_behind(change, variable):
+def _add_after(change, variable):
     loop, last = variable.loop, variable.last
     body, around = loop.body, loop.op.graph
     x, value, *scalars = change.inputs

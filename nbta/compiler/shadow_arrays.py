@@ -113,7 +113,7 @@ def _use(tapes, lookup):
 
 
 def _groups(tapes, array, uses):
-    """One group, or else several, of which each has a loop of its own behind the one before."""
+    """One group, or else several, of which each has a loop of its own after the one before."""
     if any(use.home is None for use in uses):
         return []
     whole = _group(tapes, array, uses)
@@ -147,7 +147,7 @@ def _look_up(array, group, shadow_array):
             op.attrs["clear_after_read"] = False  # as for gradient arrays of gradient arrays
         if not lies_in(origin(op.inputs[1]).graph, group.home):  # of the trip forward, long over
             op.inputs[1] = op.graph.resolve(shadow_array.flow)
-        _run_behind(shadow_array.flow.op, holder_in(group.home, op))
+        _run_after(shadow_array.flow.op, holder_in(group.home, op))
         op.graph.changed()
 
 
@@ -195,12 +195,12 @@ def _pass_on(tapes, array, groups, shadow_arrays, counters):
         else:
             written = unpacked(other.home, sums, extents, begun)
     for op in other.lookups:
-        _run_behind(written.op, holder_in(other.home, op))
+        _run_after(written.op, holder_in(other.home, op))
     other.home.changed()
 
 
 def _total(tapes, array, group, shadow_array):
-    """All sums of a shadow array's gradient array, behind what a group of lookups adds."""
+    """All sums of a shadow array's gradient array, after what a group of lookups adds."""
     writes = [op for op in tapes.uses.users[array] if op.record in WRITES]
     mine = [op for op in writes if origin(op.inputs[0]).op in group.lookups]
     last, home = dict.fromkeys(holder_in(group.home, op) for op in mine), group.home
@@ -243,7 +243,7 @@ def _first_seen(graph, places):
     return None
 
 
-def _run_behind(written, op):
+def _run_after(written, op):
     """Let an operation come after a write of which its own flow does not know."""
     if written.record is not CREATE and written not in op.control_inputs:
         op.add_control_input(written)

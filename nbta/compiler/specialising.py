@@ -302,7 +302,7 @@ def _gives(rule, places, lengths):
 
 
 def in_order(rules, inputs) -> list | None:
-    """Rules behind those that give what they need; None where there is no such order."""
+    """Rules after those that give what they need; None where there is no such order."""
     have, result, rest = set(inputs), [], list(rules)
     while rest:
         ready = [each for each in rest if each[0].dims <= have]
@@ -421,7 +421,7 @@ def _unchanged(tensor):
 
 
 def _end(part):
-    """The number behind the last item that a part of a key names; None for other parts."""
+    """The number after the last item that a part of a key names; None for other parts."""
     if type(part) is slice:
         plain = part.step in (None, 1) and type(part.stop) is int and part.stop >= 0
         return part.stop if plain else 0

@@ -2,13 +2,13 @@
 
 The gradient of ``v[i] = u[i - 1] + u[i] + u[i + 1]`` adds to three items of an array in each trip.
 What one trip stores the next one loads, so that no vector instructions are made of the loop, and
-each trip waits for the one before. So values go to rows of scratch memory, which are added behind
+each trip waits for the one before. So values go to rows of scratch memory, which are added after
 a stretch of trips, to each item all that goes to it: as the loop itself, that has one place in
 memory for each trip then. Hueckelheim, Kukreja, Narayanan, Luporini, Gorman and Hovland, Automatic
 differentiation for adjoint stencil loops (ICPP 2019), compute values again, item by item; of rows
 a loop may have any body, and the ends of arrays need no code of their own.
 
-Each item gets its values in the order of the trips, so that sums are what they were. Behind both
+Each item gets its values in the order of the trips, so that sums are what they were. After both
 ends of a row there are numbers that change no sum.
 """
 
@@ -28,7 +28,7 @@ from nbta.tuning import COUNTED_ITERATIONS, STENCIL_ITERATIONS, STENCIL_STRETCH,
 
 
 class Addition(NamedTuple):
-    """What adds a number to an item that is ``place`` behind the first trip's, along the last axis.
+    """What adds a number to an item that is ``place`` after the first trip's, along the last axis.
 
     Which trip's addition comes first is told by ``number``.
     """
@@ -310,7 +310,7 @@ class Rows:
                 self._add()
 
     def _add(self):
-        """Lines behind a stretch: each item gets all that goes to it."""
+        """Lines after a stretch: each item gets all that goes to it."""
         code = self._code
         for row in self._steps:
             for k in range(self._room):

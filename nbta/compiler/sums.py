@@ -98,7 +98,7 @@ def _pays(op):
 
 
 def _sums_in(variable: Variable, users) -> Sums:
-    """What adds to a number that is only added to, and looked at behind the loop; else nothing."""
+    """What adds to a number that is only added to, and looked at after the loop; else nothing."""
     found = Sums.none()
     if variable.parameter.spec.rank != 0:
         return found

@@ -151,7 +151,7 @@ class Tapes(Counts):
     def size_is_told(self, create: Operation, graph) -> Tensor | None:
         """A flow for which an array that does not grow, or was filled, has its last size.
 
-        Where that is seen from a graph behind it; else None.
+        Where that is seen from a graph after it; else None.
         """
         if not create.attrs["dynamic_size"]:
             return special(FLOW)
@@ -162,11 +162,11 @@ class Tapes(Counts):
         flow, order = self.last_flow(create), self.order(create.graph)
         while graph is not create.graph and graph.outer is not create.graph:
             graph = graph.outer
-        behind = flow is not None and graph is not create.graph and self.is_known((create,))
-        return flow if behind and order[flow.op] < order[graph.owner] else None
+        after = flow is not None and graph is not create.graph and self.is_known((create,))
+        return flow if after and order[flow.op] < order[graph.owner] else None
 
     def last_flow(self, create: Operation) -> Tensor | None:
-        """The flow of an array behind all writes, where it makes one way through its graph."""
+        """The flow of an array after all writes, where it makes one way through its graph."""
         graph, flow, passed = create.graph, create.outputs[1], set()
         while flow is not None:
             last, users = flow, [op for op in graph.operations if any(t is flow for t in op.inputs)]
@@ -319,7 +319,7 @@ def place_of_flow(loop, write, create):
 
 
 def _goes_on(create, flow, end):
-    """Whether a result of an operation that uses a flow of an array is that flow behind writes."""
+    """Whether a result of an operation that uses a flow of an array is that flow after writes."""
     op = end.op
     if op.record in WRITES:
         return array_of(op.inputs[0]) == (create,)

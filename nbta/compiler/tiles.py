@@ -126,7 +126,7 @@ class _Regions:
         for op in self._operations:
             self._visit(op)
         groups = [ops for ops in self._grouped() if any(map(self._is_seed, ops))]
-        groups.sort(key=lambda ops: -self._stages[ops[0]])  # what is behind others comes first
+        groups.sort(key=lambda ops: -self._stages[ops[0]])  # what is after others comes first
         found = [_Region(self, ops) for ops in groups]
         lost = {op: why for region in found for op, why in region.lost().items()}
         self._refused |= lost
@@ -156,9 +156,9 @@ class _Regions:
 
     def _note(self, op, kinds, stage):
         inner = kinds is not None
-        if not inner:  # what it gives is there behind all tiles that it needs
-            behind = [self._stages[t.op] + 1 for t in op.inputs if t.op in self._stages]
-            stage = max([stage, *behind])
+        if not inner:  # what it gives is there after all tiles that it needs
+            after = [self._stages[t.op] + 1 for t in op.inputs if t.op in self._stages]
+            stage = max([stage, *after])
             kinds = [Kind.FREE] * len(op.outputs)
         elif op.record is not CREATE:
             self._stages[op] = stage
@@ -413,7 +413,7 @@ class _End:
         """Let the copy of the region begin with what earlier tiles have left."""
 
     def last(self, tensor, n):
-        """What takes the place of the tensor, behind the loop over tiles."""
+        """What takes the place of the tensor, after the loop over tiles."""
         return _cast(tensor, self.tensor.dtype)
 
 
@@ -441,7 +441,7 @@ class _Total(_End):
     def first(self):
         if self.kind is Kind.TABLE:
             self.dtype = self.tensor.dtype
-        if self.region.makes(self._before()):  # a number, which is there behind all tiles
+        if self.region.makes(self._before()):  # a number, which is there after all tiles
             return as_tensor(np.zeros((), self.dtype), self.tensor.graph)
         return _cast(self._before(), self.dtype)
 

@@ -237,9 +237,9 @@ class Kinds:
         rank = x.spec.rank or 0
         if rank < 2 or not same_extent(x.spec.shape[-1], self.extent):
             return False
-        behind = key[rank - 1 :]
+        after = key[rank - 1 :]
         numbers = all(part is SYMBOLIC or type(part) is int for part in key[: rank - 1])
-        return numbers and len(key) >= rank - 1 and behind in ((), (slice(None),))
+        return numbers and len(key) >= rank - 1 and after in ((), (slice(None),))
 
     def begin(self, tensor, kind) -> None:
         """Say of what kind a tensor is that nothing computes."""

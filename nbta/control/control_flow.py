@@ -25,8 +25,8 @@ from nbta.ops.core.checks import (
     Acts,
     Order,
     Unordered,
-    behind,
-    behind_token,
+    after,
+    after_token,
     entered,
     first_token,
     order_now,
@@ -525,15 +525,15 @@ def _in_order(cond, body, structure, maximum, invariants, name, options):
         def goes_on(*given):
             with entered(Order(given[-1])) as order:
                 found = _truth(cond(*given[:-1]))
-            return found if order.token is given[-1] else behind(as_tensor(found), order.token)
+            return found if order.token is given[-1] else after(as_tensor(found), order.token)
 
         def trip(*given):
             with entered(Order(given[-1])) as order:
                 found = _given_for(structure, body(*given[:-1]))
             if not isinstance(found, tuple):
                 return found  # which is refused
-            # Behind itself, so that it is another one where only the condition acts.
-            return (*found, behind(order.token, order.token))
+            # After itself, so that it is another one where only the condition acts.
+            return (*found, after(order.token, order.token))
 
         if invariants is not None:
             invariants = [*invariants, None]
@@ -552,7 +552,7 @@ def _ordered(result, token):
     """What a loop or a branch gives, and what is done later after all that it does."""
     order = order_now()
     if order is None:
-        return map_leaves(lambda leaf: behind_token(leaf, token), result)
+        return map_leaves(lambda leaf: after_token(leaf, token), result)
     order.token = token
     return result
 

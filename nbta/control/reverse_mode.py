@@ -457,7 +457,7 @@ def _answer(x, point, grad, computation, unconnected):
     if point.kind != DATA:
         if grad is None:
             return None
-        return x.gradient_behind(computation.source, grad, computation.trip())
+        return x.gradient_after(computation.source, grad, computation.trip())
     if grad is None and unconnected == "zero":
         return as_tensor(zeros_like(point))
     return grad

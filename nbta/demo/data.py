@@ -187,8 +187,8 @@ def _inputs(record, dates, origin, scale):
     ahead = np.arange(1, HORIZON + 1) / YEAR  # years
     days = (dates[origin : origin + HORIZON] - np.datetime64("1958-01-01")).astype(float)
     phase = 2 * np.pi * days / 365.2425
-    behind = (np.arange(YEAR) - YEAR) / YEAR
-    season = np.resize((last_year - level - growth * behind) / scale, HORIZON)
+    after = (np.arange(YEAR) - YEAR) / YEAR
+    season = np.resize((last_year - level - growth * after) / scale, HORIZON)
     columns = [
         np.sin(phase), np.cos(phase), np.sin(2 * phase), np.cos(2 * phase),
         season, np.full(HORIZON, growth / scale), np.full(HORIZON, lately / scale), ahead / 4,

@@ -182,7 +182,7 @@ def _plain(text):
 
 # HTML, for notebooks: no script, and colours that suit a light and a dark page.
 
-#: Colours are tints of what is behind, and text has the page's own colour.
+#: Colours are tints of the background, and text has the page's own colour.
 _STYLE = """
 .nbta-array{font:13px/1.35 system-ui,sans-serif;margin:.4em 0;color:inherit}
 .nbta-array .nbta-array{margin:.5em 0 .2em .3em;padding-left:.8em;border-left:3px solid #d55e0099}

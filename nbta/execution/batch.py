@@ -287,7 +287,7 @@ class WorkTable:
                 sink.expect(*(self._programs[0].output(k) if one else (None, None)))
                 self._new[:, k] = sink.places(self.results.starts)
 
-    def behind(self, thread, part, item):
+    def after(self, thread, part, item):
         """What is left to do where a function could not fill the arrays that were given."""
         try:
             if self._status[item] == status.RESIZED:
@@ -327,9 +327,9 @@ class WorkTable:
 
 
 def _callback(table):
-    """`WorkTable.behind` for compiled code, which does not keep the table alive."""
+    """`WorkTable.after` for compiled code, which does not keep the table alive."""
     reference = weakref.ref(table)
-    return _AFTER(lambda thread, part, item: reference().behind(thread, part, item))
+    return _AFTER(lambda thread, part, item: reference().after(thread, part, item))
 
 
 def _addresses(arrays):

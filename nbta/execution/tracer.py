@@ -101,7 +101,7 @@ class TraceFile:
     def arrow(self, name, begin, end, to, thread) -> None:
         """An arrow from what went on between two times to what began at another."""
         self._arrows += 1
-        inside = max(begin, end - 1)  # what begins at once behind it is another event
+        inside = max(begin, end - 1)  # what begins at once after it is another event
         self._add("s", name, inside, thread, cat="flow", id=self._arrows)
         self._add("f", name, to, thread, cat="flow", id=self._arrows, bp="e")
 

@@ -1736,9 +1736,9 @@ def _atleast(rank):
             array = boxed(joining.stack([native.plain(array)]))
         if array.ndim >= rank:
             return array
-        middle, behind = (rank == 3 and array.ndim == n for n in (1, 2))
+        middle, after = (rank == 3 and array.ndim == n for n in (1, 2))
         front = (None,) * (rank - array.ndim)
-        return array[(None, ..., None) if middle else (..., None) if behind else front]
+        return array[(None, ..., None) if middle else (..., None) if after else front]
 
     return make
 

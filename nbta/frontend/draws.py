@@ -164,7 +164,7 @@ class _State:
         self._owner, self.stream = owner, Stream(owner)
         self._held = self.stream.words(owner)
         self.box = Box(self._held, f"the state of {type(owner).__name__}")
-        # Blocks that began behind the birth of what it draws from find that it changes.
+        # Blocks that began after the birth of what it draws from find that it changes.
         source = _source(owner)
         first = source if current().root.outside.has_made(source) else owner
         self.box.serial = older_serial(first, self.box.serial)

@@ -14,8 +14,8 @@ from nbta.frontend.tries import check_raising
 from nbta.ops.core.checks import (
     Order,
     Unordered,
+    after_token,
     assert_holds,
-    behind_token,
     entered,
     first_token,
     leave_over,
@@ -60,7 +60,7 @@ def _waiting(result, order, first):
     look_for_missed(result)
     if order.box.content is first:
         return result
-    found = map_leaves(lambda leaf: behind_token(leaf, order.token), result)
+    found = map_leaves(lambda leaf: after_token(leaf, order.token), result)
     leave_over(leaves(found), order.token)
     return found
 

@@ -71,7 +71,7 @@ def prepared(function, what, convert=True, outputs=(), *, for_run=False):
             outside.given(function)
         given = [_given(value, name) for name, value in zip(names, args, strict=False)]
         given += [_given(value, None) for value in args[len(given) :]]
-        with effects.ordered() as behind, _placed_errors(), locating():
+        with effects.ordered() as after, _placed_errors(), locating():
             named = {k: _given(v, k) for k, v in kwargs.items()}
             found = call(function, *given, **named)
             _note_changes(leaves((args, kwargs)), leaves((given, named)))
@@ -81,7 +81,7 @@ def prepared(function, what, convert=True, outputs=(), *, for_run=False):
             found = result_of(found, inner and inner.__code__, for_run)
             if outputs:
                 found = _with_outputs(found, outputs, inspect.signature(function), given, named)
-            return behind(native.plain(with_values(native.plain(found))))
+            return after(native.plain(with_values(native.plain(found))))
 
     return run
 
@@ -104,8 +104,8 @@ def _as_it_is(function):
             return function(*args, **kwargs)
         if (outside := graph.root.outside) is not None:
             outside.given(function)
-        with graph.as_default(), effects.ordered() as behind:
-            return behind(function(*args, **kwargs))
+        with graph.as_default(), effects.ordered() as after:
+            return after(function(*args, **kwargs))
 
     return run
 

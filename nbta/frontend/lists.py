@@ -40,7 +40,7 @@ from nbta.ops.arrays.index_lists import (
 from nbta.ops.arrays.tensor_arrays import build
 from nbta.ops.axes.sorting import sort
 from nbta.ops.core.arithmetic import less, less_equal, logical_and, maximum, minimum, where
-from nbta.ops.core.checks import ASSERT, behind, first_token
+from nbta.ops.core.checks import ASSERT, after, first_token
 from nbta.ops.core.dispatch import apply, as_tensor
 from nbta.ops.core.shaping import INT64, cast, reshape
 from nbta.ops.indexing.joining import stack
@@ -59,7 +59,7 @@ def write_slot(slots, place, length, slot):
     """The list with another slot at a place."""
     access = slots._access
     inputs = [access.handle, _int64(place), _int64(length), _int64(slot), access.flow]
-    return slots._behind(build(WRITE_SLOT_LIST, inputs)[0])
+    return slots._after(build(WRITE_SLOT_LIST, inputs)[0])
 
 
 def read_slot(slots, place, length):
@@ -327,7 +327,7 @@ class Listing(list):
         place, length = self._from_first(index), _int64(self.length)
         holds = logical_and(less_equal(0, place), less(place, length))
         token = apply(ASSERT, [first_token(), holds], {"message": error})
-        last = behind(length - 1, token)  # though nobody may look at the item
+        last = after(length - 1, token)  # though nobody may look at the item
         slot = read_slot(self.slots, place, self.length)
         if not (native.is_known(index) and index == -1):
             self._move(place, last, 1)

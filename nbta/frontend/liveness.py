@@ -161,52 +161,52 @@ class Liveness:
     def __init__(self, always):
         self._always = always
 
-    def block(self, statements, behind):
+    def block(self, statements, after):
         """What is live before statements."""
         for statement in reversed(statements):
-            behind = self._statement(statement, behind | self._always)
-        return behind
+            after = self._statement(statement, after | self._always)
+        return after
 
-    def _statement(self, statement, behind):
+    def _statement(self, statement, after):
         if not hasattr(statement, "puts"):
             statement.puts = _puts(statement)
-        statement.unused = sorted(statement.puts - behind)
+        statement.unused = sorted(statement.puts - after)
         if isinstance(statement, ast.If):
-            return self._if(statement, behind)
+            return self._if(statement, after)
         if isinstance(statement, ast.For):
-            return self._for(statement, behind)
+            return self._for(statement, after)
         if isinstance(statement, ast.While):
-            return self._while(statement, behind)
+            return self._while(statement, after)
         if isinstance(statement, ast.With):
-            inner = self.block(statement.body, behind)
+            inner = self.block(statement.body, after)
             return inner | set().union(*(read_in(item) for item in statement.items))
         inner = list(blocks(statement))
         if inner and not isinstance(statement, _SCOPES):  # try and match: nothing is proven to run
             reads = read_in(statement)
             for block in inner:
-                self.block(block, behind | reads)
-            return behind | reads
-        return self._plain(statement, behind)
+                self.block(block, after | reads)
+            return after | reads
+        return self._plain(statement, after)
 
-    def _plain(self, statement, behind):
+    def _plain(self, statement, after):
         if not hasattr(statement, "reads"):
             statement.reads, statement.kills = _reads_and_kills(statement)
-        return (behind - statement.kills) | statement.reads
+        return (after - statement.kills) | statement.reads
 
-    def _if(self, statement, behind):
-        statement.behind = behind
-        branches = self.block(statement.body, behind) | self.block(statement.orelse, behind)
-        statement.live = branches | behind
+    def _if(self, statement, after):
+        statement.after = after
+        branches = self.block(statement.body, after) | self.block(statement.orelse, after)
+        statement.live = branches | after
         return branches | self._read(statement.test)
 
-    def _for(self, statement, behind):
+    def _for(self, statement, after):
         target = bound_by(statement.target)
         reads = read_in(statement.target) | set(statement.flags)
-        self._loop(statement, behind | reads, target)
+        self._loop(statement, after | reads, target)
         return statement.live | self._read(statement.iter)
 
-    def _while(self, statement, behind):
-        self._loop(statement, behind | self._read(statement.test) | set(statement.flags), set())
+    def _while(self, statement, after):
+        self._loop(statement, after | self._read(statement.test) | set(statement.flags), set())
         return statement.live
 
     def _loop(self, statement, head, target):

@@ -9,7 +9,7 @@ from nbta.frontend import native
 from nbta.frontend.tries import in_a_try
 from nbta.ops.numbers import Number
 
-#: Of a text behind ``%``: name, flags and width, precision, conversion.
+#: Of a text after ``%``: name, flags and width, precision, conversion.
 _PLACES = re.compile(r"%%|%(?:\((.*?)\))?([-+ #0]*(?:\*|\d*))(\.(?:\*|\d*))?[a-zA-Z]")
 
 

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from nbta.errors import NbtaError, UnimplementedError
-from nbta.locations import OWN, behind_users, is_raised_here, of_caller
+from nbta.locations import OWN, after_users, is_raised_here, of_caller
 
 
 def here() -> str:
@@ -104,7 +104,7 @@ def is_pythons(error) -> bool:
         return False
     if _SAYS_WHERE.match(str(error)):
         return True  # raised in Python's place, with the user's line
-    files = behind_users(error)[1]
+    files = after_users(error)[1]
     ours = [name for name in files if name.startswith(OWN)]
     if not ours:
         return True
@@ -114,7 +114,7 @@ def is_pythons(error) -> bool:
 
 def unfollowed(error) -> NbtaError:
     """What to raise in place of an error that came up in this package."""
-    place = behind_users(error)[0]
+    place = after_users(error)[0]
     where = "" if place is None else f"{place}: {place.expression!r}: "
     said = str(error).partition("\n")[0]
     return UnimplementedError(

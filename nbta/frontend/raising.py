@@ -17,7 +17,7 @@ from nbta.frontend.tries import check_division, check_raising
 from nbta.graph.operation import Tensor
 from nbta.locations import of_caller
 from nbta.ops.core.arithmetic import greater_equal, less, not_equal
-from nbta.ops.core.checks import ASSERT, behind, first_token
+from nbta.ops.core.checks import ASSERT, after, first_token
 from nbta.ops.core.dispatch import apply, as_tensor
 from nbta.ops.elementary.basic import abs as absolute
 from nbta.ops.numbers import Number
@@ -100,7 +100,7 @@ def _not_negative(name, right):
     check_raising("this line", type(error))
     value = as_tensor(right)
     holds = greater_equal(value, 0)  # no effect, so that conditions of loops can have it, too
-    return behind(value, apply(ASSERT, [first_token(), holds], {"message": error}))
+    return after(value, apply(ASSERT, [first_token(), holds], {"message": error}))
 
 
 _ZERO = "integer division or modulo by zero"

@@ -64,10 +64,10 @@ class Range(Indexed):
 
     def __getitem__(self, k):
         if isinstance(k, slice):
-            return self._behind(k)
+            return self._after(k)
         return self.item(k if not isinstance(k, int) or k >= 0 else self.count + k)
 
-    def _behind(self, part):
+    def _after(self, part):
         """The range without its first ones."""
         first = part.start or 0
         if (

@@ -330,18 +330,18 @@ class _Rewriter(ast.NodeTransformer):
     def _block(self, statements):
         found = []
         for statement in statements:
-            before, behind = self._about_shared(statement)
+            before, after = self._about_shared(statement)
             new = self.visit(statement)
             new = new if isinstance(new, list) else [new] if new is not None else []
-            behind += self._unused(statement)
-            found += self._placed(statement, [*before, *new, *behind]) if before or behind else new
+            after += self._unused(statement)
+            found += self._placed(statement, [*before, *new, *after]) if before or after else new
         return found
 
     def _unused(self, statement):
         """What sees to it that variables are computed which a statement gives for nobody."""
         idents = [each for each in getattr(statement, "unused", ()) if each in self._scope.own]
         gets = [_lambda(name(each)) for each in idents]
-        called = "unused_behind" if any(True for _ in blocks(statement)) else "unused"
+        called = "unused_after" if any(True for _ in blocks(statement)) else "unused"
         return [ast.Expr(_runtime(called, *gets))] if gets else []
 
     def visit_Expr(self, node):
@@ -364,15 +364,15 @@ class _Rewriter(ast.NodeTransformer):
         if places:
             inner = _lambda(ast.Tuple([name(each) for each in places], ast.Load()))
             before = [ast.Expr(_runtime("cells", inner))]
-        behind = []
+        after = []
         for each in shared:
             kept, text = f"{PREFIX}old_{each}", ast.Constant(each)
             old = _runtime("global_before", text, _lambda(name(each)))
             before.append(ast.Assign([name(kept, True)], old))
             refuse = ast.Expr(_runtime("refuse_global", text))
             back = ast.Assign([name(each, True)], name(kept))
-            behind.append(ast.If(_runtime("is_run_value", name(each)), [back, refuse], []))
-        return before, behind
+            after.append(ast.If(_runtime("is_run_value", name(each)), [back, refuse], []))
+        return before, after
 
     # Blocks as functions.
 
@@ -431,8 +431,8 @@ class _Rewriter(ast.NodeTransformer):
     def visit_If(self, node):
         number = next(self._numbers)
         idents = self._state_of(node, [node.body, node.orelse])
-        handed = [each for each in idents if each in node.behind]
-        idents = handed + [each for each in idents if each not in node.behind]
+        handed = [each for each in idents if each in node.after]
+        idents = handed + [each for each in idents if each not in node.after]
         setter, state = self._state(idents, number)
         state[0] = _names(handed)
         then, orelse = f"{PREFIX}then_{number}", f"{PREFIX}else_{number}"

@@ -90,7 +90,7 @@ from nbta.frontend.tries import (
     leave_try,
     refusals,
 )
-from nbta.frontend.unused import compute, unused, unused_behind
+from nbta.frontend.unused import compute, unused, unused_after
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.core.arithmetic import logical_not
@@ -156,7 +156,7 @@ __all__ = [
     "unpacked",
     "unproven",
     "unused",
-    "unused_behind",
+    "unused_after",
     "while_",
 ]  # fmt: skip
 

@@ -30,7 +30,7 @@ def unused(*variables) -> None:
         compute(value, depth=2)
 
 
-def unused_behind(*variables) -> None:
+def unused_after(*variables) -> None:
     """`compute` for variables that blocks gave values.
 
     A view that a block made is not looked at after it: a run that did not come there has no such

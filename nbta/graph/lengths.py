@@ -42,7 +42,7 @@ class _Shared:
         return True
 
     def __repr__(self):
-        return "shared arrays"  # behind each `Look`
+        return "shared arrays"  # after each `Look`
 
 
 SHARED = _Shared()

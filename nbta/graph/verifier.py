@@ -36,7 +36,7 @@ def verify(graph: Graph) -> None:
         _check_specs(op)
 
 
-#: Whether graphs are verified behind all that nbta itself builds or changes.
+#: Whether graphs are verified after all that nbta itself builds or changes.
 DEBUG = os.environ.get("NBTA_DEBUG") == "1"
 
 

@@ -605,7 +605,7 @@ def _stands_elsewhere(op, used):
     return op.record is CONSTANT and inlined(op.outputs[0]) is not None and op.outputs[0] in used
 
 
-# Arrays of graphs as HTML: what is known of them, and what their flow comes behind.
+# Arrays of graphs as HTML: what is known of them, and what their flow comes after.
 
 _STEPS = 12
 
@@ -615,7 +615,7 @@ def symbolic_html(array) -> str:
     facts = [str(array.dtype), elements_text(array.element_shape)]
     facts += ["grows"] * array.dynamic_size + ["writes add"] * array.is_gradient
     facts.append("in a graph: it has slots when that runs; its flow comes after")
-    steps = _behind(array.flow)
+    steps = _after(array.flow)
     shown = [(op.name, " ".join(details_of(op)[:2]) or op.type) for op in steps[-_STEPS:]]
     if len(steps) > _STEPS:
         shown.insert(0, ("…", f"{len(steps) - _STEPS} more"))
@@ -625,7 +625,7 @@ def symbolic_html(array) -> str:
 SymbolicTensorArray._repr_html_ = symbolic_html
 
 
-def _behind(flow):
+def _after(flow):
     """The operations that a flow comes after, the first one first, as far as there is one way."""
     steps, flow = [], outside(flow)
     while flow is not None:

@@ -120,7 +120,7 @@ class _Verifier:
                 self.block(body, given | {variable}, inside, True)
             case While(_, body):
                 self._forget(statement)
-                # A loop without a test is left by a break, behind what came before it.
+                # A loop without a test is left by a break, after what came before it.
                 self.block(body, given, counters, True)
                 if statement.test == Constant(True):
                     given |= _before_breaks(body)

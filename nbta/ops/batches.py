@@ -289,5 +289,5 @@ RULES: dict = {
     OUTER: Rule(_outer),
     OF_ADJOINTS[OUTER]: Rule(_of_adjoints(_outer)),
     checks.AWAIT: Rule(_same, uniform=True),
-    checks.BEHIND: Rule(_same, _FIRST),
+    checks.AFTER: Rule(_same, _FIRST),
 }

@@ -409,7 +409,7 @@ def stack_block(words):
 new_request = stack_block(request.WORDS)
 
 
-#: What is behind the methods of tensor arrays, by name.
+#: What is beneath the methods of tensor arrays, by name.
 methods = {}
 
 

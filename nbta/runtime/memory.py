@@ -479,11 +479,11 @@ def relax(turn):
 # Where objects of Python and arrays of NumPy hold what compiled code looks for. The head of an
 # object is longer in some builds of Python: cached code reads its length from the settings.
 
-#: Bytes of the head of a Python object; its last word is the address of the object's type. Behind
+#: Bytes of the head of a Python object; its last word is the address of the object's type. After
 #: it, a float holds its value.
 HEAD = object.__basicsize__
 
-#: Behind the head of an array, in the order that NumPy's binary interface fixes
+#: After the head of an array, in the order that NumPy's binary interface fixes
 #: (``PyArrayObject_fields``): the addresses of its items, its rank (an int), the addresses of its
 #: extents, strides and base, then those of its dtype object, and flags (an int).
 ARRAY_DATA, ARRAY_RANK, ARRAY_EXTENTS, ARRAY_DTYPE, ARRAY_FLAGS = 0, 8, 16, 40, 48

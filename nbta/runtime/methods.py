@@ -1236,12 +1236,12 @@ def _join_all(store, words):
 
 @method("concat")
 def _concat(ta, element_shape_except0=None, dtype=None, name=None):
-    behind = rank_asked("concat", "element_shape_except0", element_shape_except0)
-    code, words_rank = dtype_code(ta, dtype), _or_unknown(behind)
-    if behind is None:
+    after = rank_asked("concat", "element_shape_except0", element_shape_except0)
+    code, words_rank = dtype_code(ta, dtype), _or_unknown(after)
+    if after is None:
         require_rank("concat", ta)
     # An array of scalars is an error of the kernel, whatever the rank.
-    ndim = max(ta.ndim, 1) if behind is None else behind + 1
+    ndim = max(ta.ndim, 1) if after is None else after + 1
     result = result_of(ta, ndim)
     check = rank_check(ta, rq.CONCAT)
 

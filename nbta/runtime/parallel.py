@@ -22,10 +22,10 @@ from nbta.tuning import WATCH_CYCLES
 (
     NEXT,  # of the parts in their order, which nobody has taken
     STOP,  # whether nobody is to begin another item
-    FAILED,  # the first of the items that failed: nobody is to begin one behind it
+    FAILED,  # the first of the items that failed: nobody is to begin one after it
     PARTS,  # how many
     ORDER,  # part by turn
-    STARTS,  # first item by part, and behind the last
+    STARTS,  # first item by part, and after the last
     PROGRAMS,  # how many
     PROGRAM,  # program by item
     FUNCTION,  # address by program

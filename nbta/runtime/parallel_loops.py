@@ -92,7 +92,7 @@ def raise_kept(store):
         status, operation, failed = kept_failure(store_at(store), r)
     if status:
         python = hold_python()
-        forget_python_error()  # this thread's own iterations may have left one behind
+        forget_python_error()  # this thread's own iterations may have left one after
         let_python_go(python)
         raise_failure(status, operation, failed, words)
 

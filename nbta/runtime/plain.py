@@ -281,7 +281,7 @@ def read_slot(record, r, slot):
     """Where a slot's items are: an unwritten one becomes zeros, a cleared one is gone."""
     if slot < 0 or slot >= record[SIZE]:
         return -FAILED
-    state, after = load_byte(record[STATE] + slot), state_behind_read(record[FLAGS])
+    state, after = load_byte(record[STATE] + slot), state_after_read(record[FLAGS])
     known = state != FREE or (record[KNOWN] != NOTHING and record[FLAGS] & INFERS != 0)
     if read_status(state, known) != 0:
         return -FAILED
@@ -295,7 +295,7 @@ def read_slot(record, r, slot):
 
 
 @rule
-def state_behind_read(flags):
+def state_after_read(flags):
     """The state that a read leaves.
 
     A forward array that does not clear goes without the mark READ: its slots take no second write
@@ -520,7 +520,7 @@ def write_item(typingctx, w, record, index, itemsize):
 @intrinsic(prefer_literal=True)
 def read_item(typingctx, w, record, index, flags):
     """The place of a scalar in a slot, which counts as read now, or the function is left."""
-    after = in_python(state_behind_read)(flags.literal_value)
+    after = in_python(state_after_read)(flags.literal_value)
     again = in_python(holds_value)(after)  # then it differs from WRITTEN in a bit that is not asked
     simple = (0xFF ^ after ^ WRITTEN if again else 0xFF, WRITTEN)
 

@@ -25,7 +25,7 @@ from nbta.runtime.memory import (
 from nbta.runtime.request import WORDS
 
 NAMES = (
-    "next_id",  # counter behind the k of a handle NAME_k
+    "next_id",  # counter after the k of a handle NAME_k
     "guard",  # guard bytes on each side of a buffer (0: none; set by NBTA_DEBUG=1)
     "map_threshold",  # from this many bytes on, a buffer is mapped pages, grown in place
     "release_threshold",  # from this many bytes on, clearing reads give pages back
@@ -76,7 +76,7 @@ NAMES = (
 ) = range(len(NAMES))
 
 NEVER = 2**62
-#: Behind the settings: the request of the stray failure.
+#: After the settings: the request of the stray failure.
 STRAY_REQUEST = len(NAMES)
 _block = (ctypes.c_int64 * (len(NAMES) + WORDS))()
 binding.add_symbol(SETTINGS_SYMBOL, ctypes.addressof(_block))
@@ -124,7 +124,7 @@ def _before_fork():
             return
 
 
-def _behind_fork():
+def _after_fork():
     put(FORKS, get(FORKS) - 1)
 
 
@@ -137,7 +137,7 @@ def _in_child():
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_behind_fork, after_in_child=_in_child)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
 
 
 @kernel

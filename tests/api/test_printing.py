@@ -61,7 +61,7 @@ def test_loops_and_branches_of_nbta(capsys, compiled, convert):
 
     def shown(x):
         nbta.while_loop(lambda i, y: (nbta.print("test", i), i < 2)[1], trip, (0, x))
-        nbta.print("behind")
+        nbta.print("after")
         nbta.fori_loop(0, 2, lambda i, s: (nbta.print("fori", i), s)[1], x)
         nbta.map_fn(lambda r: (nbta.print("map", r), r)[1], np.arange(2), parallel_iterations=2)
         return x
@@ -69,7 +69,7 @@ def test_loops_and_branches_of_nbta(capsys, compiled, convert):
     taken = nbta.function(shown, compiled=compiled, convert=convert)
     found = printed(capsys, taken, 2.0).splitlines()
     assert found == [
-        "test 0", "trip 0", "low 2.0", "zero", "test 1", "trip 1", "test 2", "behind",
+        "test 0", "trip 0", "low 2.0", "zero", "test 1", "trip 1", "test 2", "after",
         "fori 0", "fori 1", "map 0", "map 1",
     ]  # fmt: skip
 

@@ -37,7 +37,7 @@ def half(**options):
 MAKERS = [written, partly, ragged, sums, half]
 LOOKS = {
     "item": lambda ta: ta[1],
-    "from behind": lambda ta: ta[-3],
+    "from after": lambda ta: ta[-3],
     "NumPy's integers": lambda ta: ta[np.int8(2)],
     "list": list,
     "unpacked": lambda ta: (lambda a, b, c: None)(*ta),
@@ -127,7 +127,7 @@ def test_read_slots_may_be_looked_at_and_cleared_ones_not():
 
 
 @pytest.mark.parametrize("index", [3, -4, 2**70, -(2**70)])
-def test_behind_the_ends(index):
+def test_after_the_ends(index):
     with pytest.raises(IndexError, match=r"getitem on .*there is no slot") as caught:
         written()[index]
     assert isinstance(caught.value, nbta.OutOfRangeError)

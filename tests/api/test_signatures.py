@@ -86,7 +86,7 @@ def test_all_that_is_public_says_what_types_it_takes_and_gives():
 
 #: What graphs take otherwise.
 OTHER_PARAMETERS = {"__dlpack__"}
-OF_GRAPHS = {"gradient_behind", "over"}
+OF_GRAPHS = {"gradient_after", "over"}
 
 
 @pytest.mark.parametrize("kind", [nbta.TensorArray, SymbolicTensorArray])

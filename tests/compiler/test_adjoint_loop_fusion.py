@@ -1,4 +1,4 @@
-"""Loops that run each trip back right behind the trip itself, and lengths that programs name."""
+"""Loops that run each trip back right after the trip itself, and lengths that programs name."""
 
 import adjoint_fusion_programs
 import numpy as np
@@ -13,8 +13,8 @@ TITLE = "loops whose adjoint iterations run right after their own:"
 def joint(function):
     """How many loops `explain` says that of."""
     lines = iter(function.explain().splitlines())
-    behind = next((True for line in lines if line == TITLE), False)
-    return sum(1 for _ in _section(lines)) if behind else 0
+    after = next((True for line in lines if line == TITLE), False)
+    return sum(1 for _ in _section(lines)) if after else 0
 
 
 def _section(lines):
@@ -89,7 +89,7 @@ def in_branches(p, x, y):
 
 
 def backwards(p, x, y):
-    """Goes along from behind, and gives each item a place."""
+    """Goes along from the end, and gives each item a place."""
     h = np.zeros(len(x))
     for i in range(len(x) - 1, -1, -1):
         h[i] += np.sin(x[i] * p[0]) * y[len(x) - 1 - i]
@@ -218,7 +218,7 @@ def compared(p, x, y):
 @pytest.mark.parametrize(
     "f", [of_a_root, carried, scaled, with_products, filled, compared], ids=lambda f: f.__name__
 )
-def test_what_needs_other_trips_goes_back_behind_them(f):
+def test_what_needs_other_trips_goes_back_after_them(f):
     for n in (2, 7):
         both(f, *given(n), joins=0)
     nbta.testing.check_grads(f, given(6), order=2)
@@ -272,7 +272,7 @@ def sums_one_after_the_other(p, x, y):
 
 
 def sums_of_sums(p, x, y):
-    """The slope of the first loop is known behind the second one, whose own is known at once."""
+    """The slope of the first loop is known after the second one, whose own is known at once."""
     s = t = 0.0
     for i in range(len(x)):
         s += np.tanh(x[i] * p[0])

@@ -203,7 +203,7 @@ def test_a_gradient_of_other_shapes_than_the_slots_stays_an_error():
     fails(built(f, (3,)), "shape")
 
 
-# Gradient arrays that loops add to and that are stacked behind them.
+# Gradient arrays that loops add to and that are stacked after them.
 
 
 def stacked(x, add, dtype="float64", count=3, **options):
@@ -220,7 +220,7 @@ def stacked(x, add, dtype="float64", count=3, **options):
 
 
 def adds(x, program):
-    """Whether a program has gradient arrays behind the pass, where it gives the same."""
+    """Whether a program has gradient arrays after the pass, where it gives the same."""
     result = same(program, x, gradients_to_tensors)
     return "TensorArrayGradV3" in whole(prune(result))
 
@@ -353,7 +353,7 @@ def test_gradients_of_nested_scans_need_no_arrays():
 
 
 def _held(gradient, rows, columns):
-    """Bytes of all buffers behind a call."""
+    """Bytes of all buffers after a call."""
     gradient(np.zeros(rows), np.zeros(columns))
     executable = gradient._last.runner.ran.executable
     work = executable.borrow()
@@ -439,7 +439,7 @@ def bins_and_numbers(n):
 @pytest.mark.parametrize("n", [1, 2, 7, 40])
 @pytest.mark.parametrize("f", LOOPS, ids=lambda f: f.__name__)
 def test_functions_before_loops_give_the_same(f, n):
-    """First and second derivatives, too; a loop that starts behind the first item keeps its own."""
+    """First and second derivatives, too; a loop that starts after the first item keeps its own."""
     bins, *numbers = bins_and_numbers(n)
     if f is in_place:
         bins = bins % n

@@ -429,7 +429,7 @@ class Compiled(event.Listener):
         pass
 
 
-def test_what_is_behind_a_method_is_compiled_once():
+def test_what_is_after_a_method_is_compiled_once():
     """Typing compiles it, and the call that takes the method's place finds that."""
 
     @njit

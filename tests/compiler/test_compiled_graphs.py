@@ -505,7 +505,7 @@ def resident():
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("depth", [1, 2])
-def test_a_write_behind_a_read_of_a_gradient_array_of_any_order_is_refused(depth, compiled):
+def test_a_write_after_a_read_of_a_gradient_array_of_any_order_is_refused(depth, compiled):
     """That of a gradient array took such a write when compiled."""
     graph = nbta.Graph()
     with graph.as_default():

@@ -56,8 +56,8 @@ def concat(ta):
 
 
 @njit(cache=True)
-def concat_as(ta, behind):
-    return ta.concat(element_shape_except0=behind)
+def concat_as(ta, after):
+    return ta.concat(element_shape_except0=after)
 
 
 @njit(cache=True)
@@ -177,7 +177,7 @@ CASES = {
     "gather none of unknown": (
         lambda: array((None,)), lambda a: gather(a, FEW[:0]), lambda a: a.gather([])
     ),
-    "gather behind": (full, lambda a: gather(a, (0, 3)), lambda a: a.gather([0, 3])),
+    "gather after": (full, lambda a: gather(a, (0, 3)), lambda a: a.gather([0, 3])),
     "gather before": (full, lambda a: gather(a, (-1,)), lambda a: a.gather([-1])),
     "gather closed": (closed, lambda a: gather(a, FEW), lambda a: a.gather(FEW)),
     "gather as": (
@@ -206,7 +206,7 @@ CASES = {
         array, lambda a: scatter(a, (1, 1), ROWS[:2]), lambda a: a.scatter([1, 1], ROWS[:2])
     ),
     "scatter few": (array, lambda a: scatter(a, (1,), ROWS), lambda a: a.scatter([1], ROWS)),
-    "scatter behind": (
+    "scatter after": (
         array, lambda a: scatter(a, (3,), ROWS[:1]), lambda a: a.scatter([3], ROWS[:1])
     ),
     "scatter none": (

@@ -8,7 +8,7 @@ import nbta
 
 
 def runs(build, *values):
-    """What ``build`` gives in a run of its graph, and in one behind all passes: the same."""
+    """What ``build`` gives in a run of its graph, and in one after all passes: the same."""
     with nbta.Graph().as_default() as graph:
         arrays = [np.asarray(value) for value in values]
         fed = [nbta.placeholder(a.dtype, (None,) * a.ndim) for a in arrays]
@@ -22,7 +22,7 @@ def runs(build, *values):
     return first
 
 
-def behind(item):
+def after(item):
     """Operations that run after another one."""
     return nbta.control_dependencies([item.op])
 
@@ -35,7 +35,7 @@ def test_writes_of_a_loop_stay_where_only_a_control_edge_or_creation_order_leads
         ta = array(3)
         advance = lambda i, t: (i + 1, t.write(i, 2.0))  # noqa: E731
         i, _ = nbta.while_loop(lambda i, _: i < n, advance, (np.int64(0), ta))
-        with behind(i):
+        with after(i):
             ordered = ta.read(2)
         return i, ordered, ta.read(1)
 
@@ -46,7 +46,7 @@ def test_writes_of_a_branch_stay_where_their_reader_follows_by_a_control_edge():
     def program(p):
         ta = array(1)
         one, _ = nbta.cond(p, lambda: (1.0, ta.write(0, 5.0)), lambda: (2.0, ta))
-        with behind(one):
+        with after(one):
             return one, ta.read(0)
 
     assert runs(program, np.bool_(True)) == (1.0, 5.0)
@@ -63,7 +63,7 @@ def test_writes_of_an_inner_loop_stay_where_the_outer_one_lets_others_see_them()
             return i + 1, total + j
 
         _, total = nbta.while_loop(lambda i, _: i < n, outer, (np.int64(0), np.int64(0)))
-        with behind(total):
+        with after(total):
             return total, ta.stack()
 
     total, stacked = runs(program, np.int64(2))
@@ -74,13 +74,13 @@ def test_writes_of_an_inner_loop_stay_where_the_outer_one_lets_others_see_them()
 def test_folded_and_shared_operations_hand_on_what_they_wait_for():
     def program(x):
         ta = array(2)
-        with behind(ta.write(0, 7.0).flow):
+        with after(ta.write(0, 7.0).flow):
             folded = nbta.identity(2.0)
-        with behind(folded):
+        with after(folded):
             first = ta.read(0)
-        with behind(ta.write(1, x).flow):
+        with after(ta.write(1, x).flow):
             one, other = nbta.exp(x), nbta.exp(x)
-        with behind(other):
+        with after(other):
             second = ta.read(1)
         return first, second, one
 
@@ -92,11 +92,11 @@ def test_operations_that_wait_for_a_write_in_a_loop_stay_in_it():
         ta = array(3)
 
         def body(i, y):
-            with behind(ta.write(i, x).flow):
+            with after(ta.write(i, x).flow):
                 return i + 1, y + nbta.square(x)
 
         _, y = nbta.while_loop(lambda i, _: i < 3, body, (np.int32(0), x))
-        with behind(y):
+        with after(y):
             return y, ta.stack()
 
     y, stacked = runs(program, 2.0)

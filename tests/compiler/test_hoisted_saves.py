@@ -27,7 +27,7 @@ def forward(start, moves, steps):
 
 
 def in_place(start, moves, steps):
-    """The same, but for items that the loops behind change."""
+    """The same, but for items that the loops after change."""
 
     def step(_, now, other):
         def to(j, other):
@@ -195,16 +195,16 @@ class Drawn:
         self.value = pick(["item", "item", "product", "outer", "sum", "two"])
         self.count = pick(["all", "all", "half", "j"])
         self.between = pick(["nothing", "nothing", "nothing", "a branch", "changes"])
-        self.behind = pick(["scaled", "in place", "swapped"])
+        self.after = pick(["scaled", "in place", "swapped"])
         self.use = pick([nbta.sin, nbta.tanh, lambda v: v * v])
         self.rows, self.columns, self.steps = (random.Random(-seed).randrange(5) for _ in range(3))
 
     def __call__(self, x, m, w, steps):
         def step(t, s, x, y):
             s, x, y = ranged(m.shape[1], self.column(m, w, t), s, x, y)
-            if self.behind == "swapped":
+            if self.after == "swapped":
                 return s, nbta.tanh(y), x
-            if self.behind == "scaled":
+            if self.after == "scaled":
                 return s, x * 0.5 + 0.1 * s, y
             half = lambda k, x: nbta.set_item(x, k, nbta.cos(x[k]) + 0.1 * s)  # noqa: E731
             return s, ranged(x.shape[0], half, x), y

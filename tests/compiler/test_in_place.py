@@ -229,7 +229,7 @@ def write_after_read():
 
 
 @program(X)
-def a_read_that_stands_behind_the_write():
+def a_read_that_stands_after_the_write():
     """It can come before it, as it reads the old array."""
 
     def f(x):
@@ -251,7 +251,7 @@ def a_read_that_stands_behind_the_write():
 
 
 @program(X, backward=[("SetItem",)])
-def a_whole_read_behind_the_write():
+def a_whole_read_after_the_write():
     def f(x):
         def step(i, a, s):
             new = nbta.set_item(a, i, s * 0.5)

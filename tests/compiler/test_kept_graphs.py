@@ -223,7 +223,7 @@ def test_what_counts_on_more_than_equal_lengths_is_for_its_shapes(folder):
     assert function(np.arange(8.0)).tolist() == [4.0, 6.0, 8.0, 10.0]
 
 
-def test_wrong_lengths_are_refused_behind_a_kept_graph(folder):
+def test_wrong_lengths_are_refused_after_a_kept_graph(folder):
     run()
     function = nbta.function(norm, compiled=True)
     function(np.ones(2), np.ones(2))

@@ -351,7 +351,7 @@ def captured_in_the_inner_loop_alone(x, w):
 
 
 @nest(X)
-def behind_one_another(x):
+def after_one_another(x):
     def first(i, s):
         return loop(i, lambda j, s: s + x[i] * nbta.tanh(x[j] + s), s)
 
@@ -664,7 +664,7 @@ def rows_in_an_array_of_a_given_size(x):
 
 
 @nest(X)
-def rows_behind_an_empty_slot(x):
+def rows_after_an_empty_slot(x):
     def outer(i, s):
         ta = nbta.TensorArray(
             "float64", 0, True, False, element_shape=(None,), infer_shape=False
@@ -709,7 +709,7 @@ SECOND = {
     "an_array_of_each_outer_trip": True, "lists_of_parts": True,
     "lists_of_parts_of_which_few_are_read": True, "lists_of_parts_in_a_branch": True,
     "two_uses_of_a_list_in_branches": True, "rows_that_reads_clear": True,
-    "rows_in_an_array_of_a_given_size": True, "rows_behind_an_empty_slot": True,
+    "rows_in_an_array_of_a_given_size": True, "rows_after_an_empty_slot": True,
 }  # fmt: skip
 
 
@@ -989,7 +989,7 @@ def test_second_derivatives_of_short_rows(f):
 
 
 @pytest.mark.parametrize(("length", "is_packed"), [(1, True), (16, True), (17, False)])
-def test_short_rows_lie_one_behind_the_other(length, is_packed):
+def test_short_rows_lie_one_after_the_other(length, is_packed):
     f, rows = turned, np.linspace(0.1, 0.9, length)
     with nbta.Graph().as_default() as graph:
         x, s = nbta.placeholder("float64", (length,)), nbta.placeholder("int64", (None,))

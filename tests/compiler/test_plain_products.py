@@ -231,8 +231,8 @@ def test_auto_and_batches_and_threads():
 
 def test_a_batch_is_careful_from_the_next_one_on(monkeypatch):
     """An item with a NaN runs alone once, and then by code that looks at zeros."""
-    alone, behind = [], WorkTable.behind
-    monkeypatch.setattr(WorkTable, "behind", lambda *a: alone.append(1) or behind(*a))
+    alone, after = [], WorkTable.after
+    monkeypatch.setattr(WorkTable, "after", lambda *a: alone.append(1) or after(*a))
     f = nbta.value_and_grad(masked, argnums=1, batch_axis=(0, None), compiled=True)
     items, counts = [np.ones(3), np.array([1.0, 2.0, np.inf]), np.ones(3)], []
     for _ in range(4):

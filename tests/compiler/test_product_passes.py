@@ -1,4 +1,4 @@
-"""Products that loops do in small pieces, done at once before them or behind them."""
+"""Products that loops do in small pieces, done at once before them or after them."""
 
 import numpy as np
 import pytest
@@ -115,7 +115,7 @@ def test_products_of_rows_that_a_loop_may_not_visit_stay_there():
     assert "MatMul" in inside(loops(result)[0])
 
 
-def test_gradients_of_weights_are_summed_behind_the_loop():
+def test_gradients_of_weights_are_summed_after_the_loop():
     program, values = recurrent()
     program = prepared(program)
     result = same(program, values, sum_products_outside)
@@ -292,7 +292,7 @@ def test_who_uses_what_is_found_anew_only_when_that_changed(monkeypatch):
     found = same(program, values, sum_products_outside)
     assert len(loops(program)) >= 14
     assert len(looks) <= 2
-    assert len(found.operations) > len(program.operations)  # what was summed behind a loop
+    assert len(found.operations) > len(program.operations)  # what was summed after a loop
 
 
 def test_a_sum_of_outer_products_over_a_range_of_numbers():

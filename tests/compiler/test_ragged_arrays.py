@@ -410,7 +410,7 @@ def rows_and_more(x):
     return totals(x, ta.append(x[:1]), 3)
 
 
-def rows_behind(x):
+def rows_after(x):
     """Rows are written at once to an array that has other elements."""
     ta = vectors(size=5).write(4, x[:1]).write(3, x[:2])
     return totals(x, ta.scatter([0, 1], nbta.stack([x, nbta.sin(x)])).write(2, x), 5)
@@ -423,7 +423,7 @@ def alike_apart(x):
 
 
 def all_alike_again(x):
-    """Behind a mismatch all slots are gathered one by one."""
+    """After a mismatch all slots are gathered one by one."""
     ta = filled(x, [3, 1, 3])
     picked = ta.gather(nbta.constant(np.array([0, 2, 0])))
     return nbta.sum(picked * picked * x)
@@ -454,7 +454,7 @@ def emptied(x):
 
 
 OF_ARRAYS = [
-    reads, grown, last_first, matrices, rows_and_more, rows_behind, alike_apart, all_alike_again,
+    reads, grown, last_first, matrices, rows_and_more, rows_after, alike_apart, all_alike_again,
     twice, accumulated, emptied,
 ]  # fmt: skip
 X = np.array([0.7, -0.4, 0.9])

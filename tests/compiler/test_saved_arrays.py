@@ -32,7 +32,7 @@ def growing(shape=(), dtype="float64", **options):
 
 
 def each(count, f, *state, checkpoint=None, begin=0):
-    """Variables behind trips with numbers below a count."""
+    """Variables after trips with numbers below a count."""
     following = lambda j, *now: (j + 1, *_several(f(j, *now)))  # noqa: E731
     first = (nbta.cast(begin, "int64"), *state)
     _, *last = nbta.while_loop(lambda j, *_: j < count, following, first, checkpoint=checkpoint)

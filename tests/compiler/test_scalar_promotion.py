@@ -10,7 +10,7 @@ from loop_programs import inside, loops, ranged, values_of
 import nbta
 from nbta.compiler import pipeline
 from nbta.compiler.program import extract
-from nbta.compiler.scalar_promotion import add_items_behind_loops
+from nbta.compiler.scalar_promotion import add_items_after_loops
 from nbta.graph.verifier import verify
 from nbta.graph.views import is_loop
 from nbta.testing import check_grads
@@ -23,7 +23,7 @@ def pairs(x):
     return ranged(x.shape[0], row, 0.0)
 
 
-def test_what_goes_to_one_item_in_all_trips_is_added_behind_the_loop():
+def test_what_goes_to_one_item_in_all_trips_is_added_after_the_loop():
     x = np.linspace(-1.0, 2.0, 7)
     check_grads(pairs, (x,), order=2)
     fast = nbta.value_and_grad(pairs, compiled=True)
@@ -62,7 +62,7 @@ MOVED = {
     "of the run, in a loop that makes a trip": lambda i, a, x, k: add(a, k, x[i]),
     "another is read": lambda i, a, x, k: add(a, 1, x[i] + a[0]),
     "others are read": lambda i, a, x, k: add(a, 0, x[i] + a[i + 1]),
-    "another is read behind": lambda i, a, x, k: add(t := add(a, 1, x[i]), 2, t[0]),
+    "another is read after": lambda i, a, x, k: add(t := add(a, 1, x[i]), 2, t[0]),
     "another is set": lambda i, a, x, k: nbta.set_item(add(a, 1, x[i]), 0, 0.5),
     "others are set": lambda i, a, x, k: nbta.set_item(add(a, 0, x[i]), i + 1, x[i]),
 }
@@ -70,7 +70,7 @@ KEPT = {
     "of each trip": lambda i, a, x, k: add(a, i, x[i]),
     "read": lambda i, a, x, k: add(a, 1, x[i] + a[1]),
     "read in a later trip": lambda i, a, x, k: add(a, 1, x[i] + a[i]),
-    "read behind": lambda i, a, x, k: add(t := add(a, 0, x[i]), 1, t[0] * t[1]),
+    "read after": lambda i, a, x, k: add(t := add(a, 0, x[i]), 1, t[0] * t[1]),
     "read at an index of the run": lambda i, a, x, k: add(a, 2, x[i] + a[k]),
     "read from the end": lambda i, a, x, k: add(a, 1, x[i] + a[i - 3]),
     "set": lambda i, a, x, k: nbta.set_item(add(a, 1, x[i]), 1, 0.5),
@@ -86,9 +86,9 @@ KEPT = {
     [*((f, True) for f in MOVED.values()), *((f, False) for f in KEPT.values())],
     ids=[*MOVED, *KEPT],
 )
-def test_only_items_that_nothing_else_touches_are_added_behind_the_loop(step, moves):
+def test_only_items_that_nothing_else_touches_are_added_after_the_loop(step, moves):
     program = added(step)
-    made = add_items_behind_loops(program)
+    made = add_items_after_loops(program)
     verify(made)
     (loop,) = loops(made)
     assert (loop.outputs[-1].spec.rank == 0) == moves
@@ -100,10 +100,10 @@ def test_only_items_that_nothing_else_touches_are_added_behind_the_loop(step, mo
 
 def test_an_item_that_may_not_be_there_is_looked_at_as_before():
     program = added(lambda i, a, x, k: add(a, 9 - k, x[i]), count=None)
-    made = add_items_behind_loops(program)
+    made = add_items_after_loops(program)
     assert loops(made)[0].outputs[-1].spec.rank == 1
     assert not values_of(made, [np.ones(3), np.int64(0)])[0].any()
-    proven = add_items_behind_loops(added(MOVED["of the run, in a loop that makes a trip"]))
+    proven = add_items_after_loops(added(MOVED["of the run, in a loop that makes a trip"]))
     for program in (made, proven):
         with pytest.raises(nbta.InvalidArgumentError, match="AddItem"):
             values_of(program, [np.ones(3), np.int64(4 if program is proven else 1)])
@@ -112,7 +112,7 @@ def test_an_item_that_may_not_be_there_is_looked_at_as_before():
 def test_no_trip_adds_nothing():
     program = added(lambda i, a, x, k: nbta.add_item(a, 1, x[i]), count=0)
     feeds = [np.ones(3), np.int64(0)]
-    assert values_of(add_items_behind_loops(program), feeds)[0].tolist() == [0.0] * 4
+    assert values_of(add_items_after_loops(program), feeds)[0].tolist() == [0.0] * 4
 
 
 def test_sums_of_what_takes_long_are_taken_in_any_order():
@@ -340,7 +340,7 @@ def items(n):
 
 def ahead_of_the_pass(program):
     """A program as the passes before the one that is tested leave it."""
-    for step in pipeline.LOWERING[: pipeline.LOWERING.index(add_items_behind_loops)]:
+    for step in pipeline.LOWERING[: pipeline.LOWERING.index(add_items_after_loops)]:
         program = step(program)
     return program
 
@@ -355,7 +355,7 @@ def moved_in(seeds):
             b = by_nbta(nest)(*feeds)
             db = nbta.gradients(nbta.sum(b * b), [feeds[0]])
             program = ahead_of_the_pass(extract(feeds, [b, *db]))
-        made = add_items_behind_loops(program)
+        made = add_items_after_loops(program)
         verify(made)
         before, after = map(numbers_in, (program, made))
         count += after > before

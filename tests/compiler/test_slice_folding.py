@@ -72,9 +72,9 @@ READ = {
     "to the end": (lambda x: x[3:][2], True),
     "row": (lambda x: nbta.reshape(x, (4, 2))[1:3][1, 0], True),
     "part of a part": (lambda x: x[1:6][1:4][2], True),
-    "from behind": (lambda x: x[2:5][-1], False),
-    "a part that ends behind": (lambda x: x[2:-1][1], False),
-    "a part from behind": (lambda x: x[-4:6][1], False),
+    "from after": (lambda x: x[2:5][-1], False),
+    "a part that ends after": (lambda x: x[2:-1][1], False),
+    "a part from the end": (lambda x: x[-4:6][1], False),
     "in steps": (lambda x: x[0:6:2][2], False),
     "backwards": (lambda x: x[5::-1][2], False),
     "along another axis": (lambda x: nbta.reshape(x, (2, 4))[:, 1:3][1, 1], False),
@@ -157,7 +157,7 @@ def test_random_parts(seed):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
 
 
-def behind_a_part(x):
+def after_a_part(x):
     return x[2:4][3]
 
 
@@ -167,7 +167,7 @@ def zeros_of_another_part(x):
     return nbta.add_item(x, slice(2, 4), zeros)
 
 
-@pytest.mark.parametrize(("f", "n"), [(behind_a_part, 8), (zeros_of_another_part, 3)])
+@pytest.mark.parametrize(("f", "n"), [(after_a_part, 8), (zeros_of_another_part, 3)])
 def test_what_fails_still_fails(f, n):
     with nbta.Graph().as_default():
         x = nbta.placeholder("float64", (None,))

@@ -202,7 +202,7 @@ def grown(w, xs):
     return nbta.sum(ta.stack())
 
 
-def around_and_behind(w, xs):
+def around_and_after(w, xs):
     """Calls of Python, which are outside of the loop."""
     found = nbta.map_fn(lambda x: w * x, xs, parallel_iterations=2)
     return nbta.sum(found) + flat(w, xs)
@@ -214,7 +214,7 @@ FLAT = {
     "foldr": folded(nbta.foldr),
     "map_fn": mapped,
     "while_loop": grown,
-    "Python outside of loops": around_and_behind,
+    "Python outside of loops": around_and_after,
 }
 
 

@@ -328,7 +328,7 @@ def test_arrays_that_change_places_are_not_copied(turn, nested):
     assert "copies" not in compiled.explain()
 
 
-def test_arrays_that_change_places_in_a_branch_and_behind_it():
+def test_arrays_that_change_places_in_a_branch_and_after_it():
     def f(u, v, n):
         def trip(i, u, v):
             def turned():

@@ -35,7 +35,7 @@ NETS = [tanh_rnn, gru, lstm, nested, halving]
 
 
 def after(program, values, *steps):
-    """The program behind passes, each of which gives bitwise identical results."""
+    """The program after passes, each of which gives bitwise identical results."""
     for step in steps:
         made = step(program)
         verify(made)
@@ -45,7 +45,7 @@ def after(program, values, *steps):
 
 
 def everything(program, values):
-    """The program behind all passes over shapes and tapes, in their order."""
+    """The program after all passes over shapes and tapes, in their order."""
     given = [np.shape(value) for value in values]
 
     def known(program):

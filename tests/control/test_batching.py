@@ -48,7 +48,7 @@ CASES = {
     "AddN": [(lambda x, y: nbta.add_n([x, y, x]), A, A + 1),
              (lambda x, y: nbta.add_n([x, y]), 1.5, 2.5)],
     "Await": [],  # of tokens
-    "Behind": [],
+    "After": [],
     "BroadcastTo": [(lambda x: nbta.broadcast_to(x, (4, 3)), V),
                     (lambda x: nbta.broadcast_to(x, (4, 3)), 2.0)],
     "Concatenate": [(lambda x, y: nbta.concatenate([x, y], 1), A, A + 1),

@@ -34,7 +34,7 @@ def loop(start, trip):
 
         first = (np.int64(0), x[2], start(x))
         _, h, ta = nbta.while_loop(lambda i, *_: i < TRIPS, body, first, checkpoint=checkpoint)
-        # Behind the loop it grows on, so that the gradient finds it longer than any trip did.
+        # After the loop it grows on, so that the gradient finds it longer than any trip did.
         ta = ta.append(h * x[:2] if ta.element_shape != () else h)
         return h, ta.concat().value if ta.element_shape is None else ta.stack()
 

@@ -392,7 +392,7 @@ def test_mixed_precision_does_not_lose_what_is_added_up():
 
 
 @pytest.mark.parametrize("indirect", [False, True])
-def test_a_read_that_only_a_control_edge_puts_behind_a_write_is_an_error(indirect):
+def test_a_read_that_only_a_control_edge_puts_after_a_write_is_an_error(indirect):
     with nbta.Graph().as_default() as graph:
         x = nbta.placeholder("float64", ())
         old = array(2)

@@ -286,8 +286,8 @@ class Programs(RuleBasedStateMachine):
     @precondition(lambda self: self.pairs)
     def concat(self, data, asks, shape):
         pair = self.pick(data)
-        behind = data.draw(pair.fitting_shape())[1:]
-        pattern = data.draw(st.one_of(pattern_of(behind), st.just(shape))) if asks else None
+        after = data.draw(pair.fitting_shape())[1:]
+        pattern = data.draw(st.one_of(pattern_of(after), st.just(shape))) if asks else None
         self.run(pair, lambda array: array.concat(element_shape_except0=pattern))
 
     @rule(data=st.data(), form=FORMS, seed=SEEDS, error=st.sampled_from([0, 0, 0, 0, 1]))
@@ -317,9 +317,9 @@ class Programs(RuleBasedStateMachine):
         lengths = [shape[0] for shape in shapes]
         if error and lengths:
             lengths[0] -= data.draw(st.sampled_from([1, 2]))
-        behind = shapes[0][1:] if shapes else ()
+        after = shapes[0][1:] if shapes else ()
         rows = sum(lengths) + error * data.draw(st.integers(0, 1))
-        value = make_value(pair.model.dtype, (max(rows, 0), *behind), seed)
+        value = make_value(pair.model.dtype, (max(rows, 0), *after), seed)
         self.run_with(pair, value, form, lambda a, value: a.split(value, lengths))
 
     @rule(data=st.data(), source=st.sampled_from(SOURCES), prefix=st.one_of(st.none(), SHAPES))

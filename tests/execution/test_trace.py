@@ -198,7 +198,7 @@ def test_what_waits_in_memory_is_bounded(loop, monkeypatch):
     _, threads, _ = traced(session, fetches, {x: rows(20)}, compiled=False)
     assert len(waiting) > 10
     assert max(waiting) < 50
-    # The last event of all may be the one that fills the memory: a write comes behind the run then.
+    # The last event of all may be the one that fills the memory: a write comes after the run then.
     (run,) = [one for slices in threads.values() for one in slices if one.name == "run"]
     assert run.inside("write this file")
 

@@ -44,7 +44,7 @@ def argmax_continue(x):
 
 
 @case(X7)
-def an_array_made_behind_a_break(x):
+def an_array_made_after_a_break(x):
     """Which trips that Python tried, and that were put back, leave behind."""
     s = x[0]
     while True:

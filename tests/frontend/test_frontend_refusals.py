@@ -584,7 +584,7 @@ def fills_too_short_an_array(x):
     return path.sum()
 
 
-def adds_behind_the_end(x):
+def adds_after_the_end(x):
     path = x.copy()
     for t in range(len(x)):
         path[t + 1] += 2.0 * (
@@ -601,7 +601,7 @@ def reads_another_column(x):
     return s
 
 
-def swaps_behind_the_end(x):
+def swaps_after_the_end(x):
     order = x.copy()
     for i in range(len(x)):
         order[i], order[i + 1] = order[i + 1], order[i]
@@ -632,11 +632,11 @@ def picks_rows(x):
     return np.sum(x[np.array([1, int(x[0] * 500.0)])])
 
 
-BEHIND = {
+AFTER = {
     fills_too_short_an_array: (r"path\[t \+ 1\]: \[5\] is .* shape \(5,\)", "iteration 4"),
-    adds_behind_the_end: (r"path\[t \+ 1\]: \[12\]", "iteration 11"),
+    adds_after_the_end: (r"path\[t \+ 1\]: \[12\]", "iteration 11"),
     reads_another_column: (r"table\[i, i \+ 1\]: \[11, 12\]", "iteration 11"),
-    swaps_behind_the_end: (r"order\[i \+ 1\]: \[12\]", "iteration 11"),
+    swaps_after_the_end: (r"order\[i \+ 1\]: \[12\]", "iteration 11"),
     asks_a_callee: (r"of\[k \+ 3\]: \[12\]", "iteration 9"),
     asks_a_list: (r"kept\[i \+ 1\]: read on", "iteration 11"),
     picks_rows: (r"x\[np\.array\(\[1, int\(x\[0\] \* 500\.0\)\]\)\]: index 100", ""),
@@ -644,9 +644,9 @@ BEHIND = {
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("f", BEHIND)
+@pytest.mark.parametrize("f", AFTER)
 def test_an_index_that_is_out_of_range_says_of_which_array(f, compiled):
-    words, trip = BEHIND[f]
+    words, trip = AFTER[f]
     with pytest.raises(nbta.InvalidArgumentError, match=words) as caught, in_python():
         nbta.value_and_grad(f, compiled=compiled)(X)
     assert trip in str(caught.value)
@@ -664,14 +664,14 @@ def test_where_an_index_was_is_found_without_the_text(monkeypatch):
     assert re.search(r"\.py:\d+\)$", caught.value.__notes__[0])
 
 
-def assigns_behind_a_list(x):
+def assigns_after_a_list(x):
     xs = [x[0], x[1]]
     for i in range(len(x)):
         xs[i] = x[i]
     return xs[0]
 
 
-def deletes_behind_a_list(x):
+def deletes_after_a_list(x):
     xs = [x[0], x[1]]
     del xs[int(x[0] * 11.0)]
     return xs[0]
@@ -690,8 +690,8 @@ def takes_no_modulus(x):
 
 
 OF_LISTS_AND_POWERS = {
-    assigns_behind_a_list: "out of range for a list of 2 items",
-    deletes_behind_a_list: "out of range for a list of 2 items",
+    assigns_after_a_list: "out of range for a list of 2 items",
+    deletes_after_a_list: "out of range for a list of 2 items",
     takes_a_negative_power: "the exponent is negative",
     takes_too_large_a_modulus: "squares may not fit into int64",
     takes_no_modulus: "or the modulus is 0",

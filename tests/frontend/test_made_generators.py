@@ -293,7 +293,7 @@ def test_to_second_order_and_in_loops_that_run_again():
 OUTER = np.random.default_rng(0)
 
 
-def _read_behind_a_loop(x):
+def _read_after_a_loop(x):
     rng, total = np.random.default_rng(0), 0.0
     for v in x:
         for _ in range(int(v * 20)):
@@ -304,13 +304,13 @@ def _read_behind_a_loop(x):
 REFUSED = {
     "no seed of a source": (
         lambda x: np.random.Generator(np.random.PCG64()).normal() * x[0], "PCG64 without a seed"),
-    "a copy behind a loop": (
-        lambda x: copy.deepcopy(_read_behind_a_loop(x)[0]).normal() * x[0], "follow deepcopy"),
-    "SciPy behind a loop": (
-        lambda x: scipy.stats.norm.rvs(random_state=_read_behind_a_loop(x)[0]) * x[0],
+    "a copy after a loop": (
+        lambda x: copy.deepcopy(_read_after_a_loop(x)[0]).normal() * x[0], "follow deepcopy"),
+    "SciPy after a loop": (
+        lambda x: scipy.stats.norm.rvs(random_state=_read_after_a_loop(x)[0]) * x[0],
         "rvs, which is given a generator that has drawn"),
-    "a state behind a loop": (
-        lambda x: _read_behind_a_loop(x)[0].bytes(1)[0] * x[0], "bytes() of a generator whose"),
+    "a state after a loop": (
+        lambda x: _read_after_a_loop(x)[0].bytes(1)[0] * x[0], "bytes() of a generator whose"),
     "SciPy by one from outside": (
         lambda x: scipy.stats.norm.rvs(random_state=OUTER) * x[0], "would draw once for all runs"),
     "SciPy by NumPy's": (lambda x: scipy.stats.norm.rvs() * x[0], "would draw once for all runs"),

@@ -191,7 +191,7 @@ FAMILIES = {
         "moveaxis": lambda v, m, t: np.moveaxis(t, 0, -1),
         "moveaxis of two": lambda v, m, t: np.moveaxis(t, (0, 1), (-1, 0)),
         "rollaxis": lambda v, m, t: np.rollaxis(t, 2),
-        "rollaxis behind": lambda v, m, t: np.rollaxis(t, 0, 3),
+        "rollaxis after": lambda v, m, t: np.rollaxis(t, 0, 3),
         "swapaxes": lambda v, m, t: np.swapaxes(t, 0, -1),
         "matrix_transpose": lambda v, m, t: np.matrix_transpose(t),
         "permute_dims": lambda v, m, t: np.permute_dims(t, (2, 0, 1)),

@@ -182,7 +182,7 @@ def test_what_is_read_only_in_numpy_is_so(name, write):
     hold(function, A, name)
 
 
-def _behind_a_loop(x):
+def _after_a_loop(x):
     d = np.diagonal(x)
     for k in range(int(x[0, 0]) + 1):
         d = np.diagonal(x + k)
@@ -210,7 +210,7 @@ def _in_a_branch(x):
     return d
 
 
-def _behind_a_branch(x):
+def _after_a_branch(x):
     d = np.diag(x) if x[0, 0] > 0 else np.diagonal(x, 1)
     d[0] = 1.0
     return d
@@ -224,7 +224,7 @@ def _tried(x):
     return x
 
 
-FOLLOWED = (_behind_a_loop, _made_in_a_loop, _in_a_loop, _in_a_branch, _behind_a_branch, _tried)
+FOLLOWED = (_after_a_loop, _made_in_a_loop, _in_a_loop, _in_a_branch, _after_a_branch, _tried)
 
 
 @pytest.mark.parametrize("function", FOLLOWED, ids=lambda f: f.__name__)

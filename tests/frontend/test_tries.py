@@ -348,7 +348,7 @@ def _tried_in_each_trip(x):
     return total
 
 
-def _known_error_behind_a_loop(x):
+def _known_error_after_a_loop(x):
     total = 0.0
     try:
         for v in x:
@@ -395,7 +395,7 @@ def _left_by_finally(x):
         _until,
         _grown,
         _tried_in_each_trip,
-        _known_error_behind_a_loop,
+        _known_error_after_a_loop,
         _raise_of_another_kind,
         _suppressing_all,
         _left_by_finally,

@@ -20,7 +20,7 @@ def test_there_are_as_many_programs_as_were_recorded():
     assert (len(RAW), len(GRADIENTS), len(LOOPS)) == (600, 200, 120)
 
 
-#: As the graph is, and, in a second run of the same fetches, behind all passes.
+#: As the graph is, and, in a second run of the same fetches, after all passes.
 BOTH = (False, "auto")
 
 

@@ -60,7 +60,7 @@ def _program(name):
 @pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("compiled", [False, True], ids=["reference", "compiled"])
 @pytest.mark.parametrize("name", READS)
-def test_reads_behind_a_loop_of_no_trips_give_what_the_loop_would_write(name, compiled):
+def test_reads_after_a_loop_of_no_trips_give_what_the_loop_would_write(name, compiled):
     total = _program(name)
     values = nbta.function(total, compiled=compiled)
     slopes = nbta.value_and_grad(lambda r, s: nbta.sum(total(r, s)), (0, 1), compiled=compiled)

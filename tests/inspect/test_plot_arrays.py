@@ -298,7 +298,7 @@ def test_without_matplotlib(monkeypatch):
 # Arrays of graphs.
 
 
-def test_an_array_of_a_graph_shows_what_its_flow_comes_behind():
+def test_an_array_of_a_graph_shows_what_its_flow_comes_after():
     with nbta.Graph().as_default() as graph:
         ta = nbta.TensorArray("float64", size=20, tensor_array_name="<ta>")
         for i in range(2):

@@ -332,7 +332,7 @@ def test_gradients_are_shares_of_their_lines(by_line):
     assert "gradient" not in plain.text().splitlines()[0]
 
 
-def test_the_product_behind_a_loop_is_the_gradient_of_its_line():
+def test_the_product_after_a_loop_is_the_gradient_of_its_line():
     found = nbta.grad(looped, compiled=True).profile(W, XS, repeats=1)
     (product,) = (r for r in found.operations if r.types == ("MatMul",) and not r.loops)
     assert [(at.line - FIRST, back) for at, back, _ in product.lines] == [(4, True)]

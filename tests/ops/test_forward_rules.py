@@ -96,7 +96,7 @@ CASES = {
     "MatrixExponential": [(nbta.expm, [A])],
     "Correlate": [(lambda a, v: nbta.correlate(a, v, "full"), [A[0], V[:2]])],
     "Fourier": [(lambda z: np.fft.fft(z), [Z]), (lambda x: np.fft.rfft(x), [A])],
-    "Behind": [(lambda x: checked(x, x[0, 0] < 9.0, "it is too large"), [A])],
+    "After": [(lambda x: checked(x, x[0, 0] < 9.0, "it is too large"), [A])],
 }  # fmt: skip
 
 

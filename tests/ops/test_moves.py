@@ -52,7 +52,7 @@ def moving():
 MOVING = moving()
 OTHERS = {"Shape", "Size"}  # which tell dimensions
 #: Made by rules of gradients, of tokens, or of products of stacks of matrices.
-ELSEWHERE = {"Behind", "AsMatrix"}
+ELSEWHERE = {"After", "AsMatrix"}
 
 
 def test_each_record_that_moves_is_held():

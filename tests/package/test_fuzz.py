@@ -392,7 +392,7 @@ def test_a_shaped_gradient_that_an_earlier_lookup_made():
 
 
 @pytest.mark.parametrize("way", ["in machine code", "in Python"])
-def test_a_result_behind_a_call_that_failed(way):
+def test_a_result_after_a_call_that_failed(way):
     """A failed call left the room it had grown for a result, and a later call gave that out.
 
     The later call wrote the result into the array it was given, as that was large enough, but
@@ -410,7 +410,7 @@ def test_a_result_behind_a_call_that_failed(way):
             run_it(np.array(x), np.array(k))
 
 
-def test_a_second_item_behind_one_that_a_function_gave_up(monkeypatch):
+def test_a_second_item_after_one_that_a_function_gave_up(monkeypatch):
     """The same room, in a batch, where a thread goes on after an item that has no result."""
     calls = []
     for name in ("forget_results", "clean"):

@@ -226,7 +226,7 @@ def private_names(module):
 
 
 def length(function):
-    """Lines of a function, from its first to its last statement behind the docstring."""
+    """Lines of a function, from its first to its last statement after the docstring."""
     body = function.body
     if ast.get_docstring(function) is not None:
         body = body[1:] or body

@@ -150,7 +150,7 @@ def test_a_forgotten_assignment():
         nbta.function(f, convert=False)(2.0)
 
 
-def test_a_write_behind_a_read_of_zeros():
+def test_a_write_after_a_read_of_zeros():
     ta = nbta.TensorArray("float64", size=3, element_shape=()).write(0, 1.0)
     np.testing.assert_array_equal(np.asarray(ta), [1, 0, 0])
     assert ta[1] == 0
@@ -365,7 +365,7 @@ def test_gradients_of_an_array():
     np.testing.assert_array_equal(nbta.Session(g).run(rows), [2, 4, 6])
 
 
-def test_a_read_behind_a_write_by_a_control_edge():
+def test_a_read_after_a_write_by_a_control_edge():
     with nbta.Graph().as_default():
         x = nbta.placeholder("float64", ())
         ta = nbta.TensorArray("float64", size=1, element_shape=())

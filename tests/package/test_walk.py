@@ -37,7 +37,7 @@ def walk():
 
 
 def line_of(file, name):
-    """Where a function or a method is defined, behind its overloads."""
+    """Where a function or a method is defined, after its overloads."""
     body = ast.parse((ROOT / file).read_text()).body
     for part in name.split("."):
         *_, found = (node for node in body if getattr(node, "name", None) == part)

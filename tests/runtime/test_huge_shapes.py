@@ -5,7 +5,7 @@ import pytest
 
 import nbta
 
-#: Functions of a length; what they make is added up as it is, and behind an operation in memory.
+#: Functions of a length; what they make is added up as it is, and after an operation in memory.
 MAKERS = {
     "arange": lambda n: nbta.arange(n) * 1.0,
     "zeros": lambda n: nbta.zeros((n,)),

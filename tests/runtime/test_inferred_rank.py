@@ -425,7 +425,7 @@ def test_a_scalar_is_not_put_among_vectors():
         mixed(X)
 
 
-def only_behind_a_call(x):
+def only_after_a_call(x):
     ta = TensorArray(np.float64, dynamic_size=True)
     fill(ta, x)
     return ta.stack()
@@ -444,7 +444,7 @@ def of_two_ranks(x):
 either_compiled = njit(either)
 
 
-@pytest.mark.parametrize("function", [only_behind_a_call, of_any_shape, of_two_ranks])
+@pytest.mark.parametrize("function", [only_after_a_call, of_any_shape, of_two_ranks])
 def test_the_error_stays_where_no_write_tells(function):
     with pytest.raises(TypingError) as caught:
         njit(function)(X)

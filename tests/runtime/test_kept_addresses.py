@@ -189,7 +189,7 @@ def test_a_failure_is_kept_with_its_store():
 
 @row("values, indices and lengths of a request")
 def test_what_a_request_points_to_is_copied():
-    """Values that are made for the call alone, and changed or freed behind it."""
+    """Values that are made for the call alone, and changed or freed after it."""
     ta = growing().scatter(np.array([1, 0]), np.array([[1.0] * 3, [2.0] * 3]))
     value = np.full((4, 3), 5.0)
     parts = nbta.TensorArray("float64", 2, element_shape=(None, 3), infer_shape=False)
@@ -296,7 +296,7 @@ def test_tables_of_batches_are_held():
 
 
 @row("readings of clocks")
-def test_no_clock_points_to_readings_behind_its_run():
+def test_no_clock_points_to_readings_after_its_run():
     f = graph_function()
     f(np.ones(50))
     f.profile(np.ones(50))

@@ -393,7 +393,7 @@ def test_memory_that_a_failed_join_found_is_given_back():
         with pytest.raises(nbta.ResourceExhaustedError):
             lanes.join()
         settings.put(settings.ALLOCATIONS_LEFT, -1)
-        array.write(100, ONE)  # growth leaves behind what lies behind the last slot
+        array.write(100, ONE)  # growth leaves behind what lies after the last slot
         del array, lanes
         after = in_use()
     assert after == before

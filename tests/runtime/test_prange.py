@@ -301,7 +301,7 @@ def test_loops_in_loops(threads, function):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("condition", [True, False])
-def test_one_loop_behind_another_and_one_that_may_not_run(threads, condition):
+def test_one_loop_after_another_and_one_that_may_not_run(threads, condition):
     ta, other = array(COUNT), array(COUNT)
     assert twice(ta, other, COUNT, condition) == COUNT
     expected = np.arange(COUNT) if condition else np.zeros(COUNT)
@@ -353,7 +353,7 @@ def test_failing_to_make_an_array_in_the_loop_is_raised(threads):
 
 
 @pytest.mark.slow
-def test_code_behind_the_loop_goes_on_as_before(threads):
+def test_code_after_the_loop_goes_on_as_before(threads):
     ta = array(COUNT)
     half_of_them(ta, COUNT)
     np.testing.assert_array_equal(ta.stack(), [5, *np.arange(1, COUNT) % 2])
@@ -725,7 +725,7 @@ def growing():
 
 
 @pytest.mark.slow
-def test_what_fails_in_a_lane_is_raised_behind_the_loop():
+def test_what_fails_in_a_lane_is_raised_after_the_loop():
     assert len(fill_lanes(growing(), 4, 1)) == 8
     with pytest.raises(nbta.InvalidArgumentError, match="slot 0 holds a value"):
         fill_lanes(growing(), 4, 0)

@@ -57,8 +57,8 @@ def split(ta, value, lengths):
     ta.split(value, lengths)
 
 
-def concat(ta, behind):
-    return ta.concat(element_shape_except0=behind)
+def concat(ta, after):
+    return ta.concat(element_shape_except0=after)
 
 
 def grad(ta, source):

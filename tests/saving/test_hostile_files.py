@@ -60,7 +60,7 @@ def killed_at(number, path, array):
 
 
 @pytest.mark.slow
-def test_killed_before_and_behind_every_call(tmp_path):
+def test_killed_before_and_after_every_call(tmp_path):
     path = tmp_path / "array.npz"
     old, new = (nbta.TensorArray("int64", size=1).write(0, np.full(5000, k)) for k in range(2))
     saving.save(path, old)
@@ -199,7 +199,7 @@ def test_dtypes_that_a_header_announces(file, dtype):
 
 
 def test_a_cleared_slot_may_have_any_shape_and_costs_nothing(ragged):
-    """Its shape is known to gradient arrays, and there is no memory behind it."""
+    """Its shape is known to gradient arrays, and there is no memory after it."""
     shapes = np.full((3, 9), -1)
     shapes[:, :2] = [[1, 2], [0, -1], [1, 2**40]]
     forge(ragged, shapes_0=shapes)

@@ -345,7 +345,7 @@ def test_flipped_bits(file):
         assert_refused(file, "no file from|damaged")
 
 
-def test_more_behind_the_end(file):
+def test_more_after_the_end(file):
     file.write_bytes(file.read_bytes() + b"\0")
     assert_refused(file, "cut short")
 

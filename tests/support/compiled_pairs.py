@@ -65,7 +65,7 @@ class Pair:
 
 
 def unnumbered(error):
-    """What an error says, without the numbers behind the names of arrays."""
+    """What an error says, without the numbers after the names of arrays."""
     return re.sub(r"(\w)_\d+\b(?!')", r"\1", str(error))
 
 

@@ -53,7 +53,7 @@ void *mmap(void *a, size_t n, int p, int f, int d, off_t o)
     return refused(__builtin_return_address(0)) ? MAP_FAILED : real_mmap(a, n, p, f, d, o);
 }
 
-/* From now on `failing` allocations fail behind `allowed` others, and none after these. */
+/* From now on `failing` allocations fail after `allowed` others, and none after these. */
 void allocations_arm(long kinds, long allowed, long failing)
 { left = allowed; most = failing; seen[0] = seen[1] = seen[2] = 0; __sync_synchronize(); armed = kinds; }
 

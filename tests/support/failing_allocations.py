@@ -245,7 +245,7 @@ def snapshot(array):
 
 
 def attempt(library, job, allowed, failing):
-    """What one run came to, where some allocations fail behind so many others."""
+    """What one run came to, where some allocations fail after so many others."""
     make, operation = JOBS[job]
     state = make()
     before, counts = snapshot(state), (ctypes.c_long * 4)()

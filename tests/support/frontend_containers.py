@@ -854,7 +854,7 @@ def default_that_only_the_run_knows(x):
 
 
 @container
-def list_changed_behind_its_new_name(x):
+def list_changed_after_its_new_name(x):
     first, other = [0.2, x[2]], [5.0, 6.0]
     same = first
     if x[0] < 10.0:
@@ -864,7 +864,7 @@ def list_changed_behind_its_new_name(x):
 
 
 @container
-def list_reversed_behind_its_new_name(x):
+def list_reversed_after_its_new_name(x):
     first, other = [1.2, 0.1, x[2]], [1.0, 2.0, 3.0]
     same = first
     if x[0] < 10.0:

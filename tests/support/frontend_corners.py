@@ -1455,7 +1455,7 @@ def view_that_is_taken_anew_in_a_nest(x):
 
 
 @corner
-def array_of_a_nest_behind_a_break(x):
+def array_of_a_nest_after_a_break(x):
     s = 0.0
     for i in range(len(x)):
         k = 0

@@ -81,7 +81,7 @@ def weights_under_numbers(x):
 
 
 @lists
-def assigned_behind_the_loop(x):
+def assigned_after_the_loop(x):
     xs = []
     for v in x:
         xs.append(v * v)

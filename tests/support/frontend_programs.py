@@ -1562,7 +1562,7 @@ case(epidemic, (0, 1, 2), epidemic_arguments, subject="six")
 
 
 def walk_of_metropolis(theta, noise, uniforms):
-    """A chain whose random numbers are given; the mean of what it visits, behind a burn-in."""
+    """A chain whose random numbers are given; the mean of what it visits, after a burn-in."""
 
     def log_density(x):
         return -0.5 * x * x / theta[0] - theta[1] * x**4

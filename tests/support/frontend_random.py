@@ -64,7 +64,7 @@ class Scope:
     is_callee: bool = False
 
     def inner(self, loops=0):
-        """Of a block: what it defines is unknown behind it."""
+        """Of a block: what it defines is unknown after it."""
         new = copy.deepcopy(self)
         new.loops += loops
         return new

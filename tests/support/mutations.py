@@ -331,7 +331,7 @@ FAULTS = [
     Fault(
         "joint trips",
         "trips back that need what all trips leave",
-        "return not any(_origin(tensor).op in behind for tensor in tensors)",
+        "return not any(_origin(tensor).op in after for tensor in tensors)",
         "return True",
         "adjoint_loop_fusion",
     ),
@@ -351,7 +351,7 @@ FAULTS = [
     ),
     Fault(
         "tiles",
-        "the rest of the items behind the last whole tile",
+        "the rest of the items after the last whole tile",
         "stop = where(less(after, self._count), share, graph.resolve(self._n))",
         "stop = share - 1",
         "tiles",

@@ -30,7 +30,7 @@ class Block:
 
 
 def each(count, f, *state, checkpoint=None, begin=0):
-    """Variables behind trips with numbers below a count."""
+    """Variables after trips with numbers below a count."""
 
     def following(j, *now):
         found = f(j, *now)

@@ -23,7 +23,7 @@ PRINTED = re.compile(r"^ *print\(.*\n((?: *# .*\n)+)", re.MULTILINE)
 
 
 class Block(NamedTuple):
-    """A block of code; ``printed`` is what its comments behind calls of print say."""
+    """A block of code; ``printed`` is what its comments after calls of print say."""
 
     ours: bool
     code: str

@@ -65,7 +65,7 @@ def _module_of(value):
 
 
 def members(kind):
-    """Name and value of what nbta put into a class and the classes behind it, in order."""
+    """Name and value of what nbta put into a class and the classes after it, in order."""
     found = {}
     for base in reversed(kind.__mro__):
         if base.__module__.partition(".")[0] == "nbta":

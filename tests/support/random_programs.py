@@ -38,7 +38,7 @@ class Compute(NamedTuple):
 
 
 class Append(NamedTuple):
-    """Write behind the last slot; nothing where the array belongs to a body around."""
+    """Write after the last slot; nothing where the array belongs to a body around."""
 
     array: int
     a: int

@@ -96,7 +96,7 @@ def fused_gru(xs, h, w, u, b):
 
 
 def fused_lstm(xs, h, w, u, b):
-    """Gates side by side, of the input and the state one behind the other."""
+    """Gates side by side, of the input and the state one after the other."""
     both = nbta.concatenate([w, u])
 
     def step(state, x):

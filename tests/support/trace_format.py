@@ -100,7 +100,7 @@ def _nested(slices):
         while around and around[-1].end <= each.begin and around[-1].end < each.end:
             around.pop()
         if around:
-            assert each.end <= around[-1].end, f"{each.name} ends behind {around[-1].name}"
+            assert each.end <= around[-1].end, f"{each.name} ends after {around[-1].name}"
         (around[-1].children if around else roots).append(each)
         around.append(each)
     return roots

@@ -141,7 +141,7 @@ class _Lengths:
         before = _flow_before(flow)
         length = None if before is None else self._of(before)
         counts = length is not None and op.record in arrays.WRITES and self._writes(op)
-        return _behind(op, length) if counts else length
+        return _after(op, length) if counts else length
 
     def _of_parameter(self, flow):
         graph = flow.graph
@@ -208,7 +208,7 @@ def _flow_before(flow):
     return op.inputs[-1] if op.record in arrays.WRITES or op.record is IDENTITY else None
 
 
-def _behind(op, before):
+def _after(op, before):
     """The length after a write."""
     if op.record is arrays.SPLIT:
         return maximum(before, cast(shape(op.inputs[2])[0], np.int32))

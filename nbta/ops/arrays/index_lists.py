@@ -88,7 +88,7 @@ def _write(step, handle, index, length, value, flow):
     return FLOW_VALUE
 
 
-#: Another number at a place, which may be the first one behind the others.
+#: Another number at a place, which may be the first one after the others.
 WRITE_SLOT_LIST = define("SlotListWrite", _infer_write, _write, _NUMBERS, effects=True)
 
 

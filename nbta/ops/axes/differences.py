@@ -111,8 +111,8 @@ def diff(
         parts = promoted(*(part for part in (parts[0], x, parts[1]) if part is not None))
         x = concatenate(parts, axis)
     for _ in range(n):
-        before, behind = _neighbours(x, axis)
-        x = not_equal(behind, before) if x.dtype.kind == "b" else subtract(behind, before)
+        before, after = _neighbours(x, axis)
+        x = not_equal(after, before) if x.dtype.kind == "b" else subtract(after, before)
     return x
 
 
@@ -191,15 +191,15 @@ def trapezoid(
     """
     y = operand(y)
     axis = one_axis(y, axis)
-    before, behind = _neighbours(y, axis)
+    before, after = _neighbours(y, axis)
     if x is None:
         steps = dx
     elif _rank(x := operand(x)) == 1:
-        behind_axis = (0 if axis < 0 else _known_rank(y)) - 1 - axis
-        steps = getitem(diff(x), (slice(None), *[None] * behind_axis))
+        after_axis = (0 if axis < 0 else _known_rank(y)) - 1 - axis
+        steps = getitem(diff(x), (slice(None), *[None] * after_axis))
     else:
         steps = diff(x, axis=axis)
-    return sum(divide(multiply(steps, add(behind, before)), 2.0), axis, name=name)
+    return sum(divide(multiply(steps, add(after, before)), 2.0), axis, name=name)
 
 
 stands_for("scipy.integrate.trapezoid", numpy=4)(trapezoid)

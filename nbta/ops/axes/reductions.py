@@ -937,9 +937,9 @@ def _running_gradient(op, dy):
         message = "the gradient of a running maximum needs a known rank; give the shape"
         raise invalid("rank", message)
     axis %= y.spec.rank
-    before, behind = (y[(slice(None),) * axis + (part,)] for part in (np.s_[:-1], np.s_[1:]))
-    both_nan = logical_and(not_equal(before, before), not_equal(behind, behind))
-    stays = cast(logical_or(equal(before, behind), both_nan), dy.dtype)
+    before, after = (y[(slice(None),) * axis + (part,)] for part in (np.s_[:-1], np.s_[1:]))
+    both_nan = logical_and(not_equal(before, before), not_equal(after, after))
+    stays = cast(logical_or(equal(before, after), both_nan), dy.dtype)
     widths = [(int(one == axis), 0) for one in range(y.spec.rank)]
     stays = pad(stays, widths)
     later = linear_recurrence(stays, stays * dy, axis, reverse=True)

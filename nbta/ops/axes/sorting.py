@@ -428,7 +428,7 @@ def _emit_parted(code, op) -> None:
             )
             with code.nest(over(w, number)):
                 pivot = places.at(w)
-                # Those that do not come before it: of one place itself, and what comes behind it.
+                # Those that do not come before it: of one place itself, and what comes after it.
                 code.add(accumulate(part, f"1 - ({selection.before(item, i, pivot)})"),
                          f"{own} |= int64({selection.origin(pivot)} == {i})")  # fmt: skip
             with code.nest(when(f"{own} == 0")):

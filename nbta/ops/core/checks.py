@@ -85,33 +85,33 @@ def _emit_print(code, op) -> None:
 PRINT = define("Print", _infer_print, _evaluate_print, _NO_GRADIENT, emit=_emit_print, foreign=True)
 
 
-def _emit_behind(code, op) -> None:
+def _emit_after(code, op) -> None:
     """The value itself; all that has an effect stands before it in the code."""
     code.bind(op.outputs[0], code.kept(op.inputs[0]))
 
 
-BEHIND = define(
-    "Behind",
+AFTER = define(
+    "After",
     lambda x, token: x,
     lambda x, token: x,
     lambda op, dy: [dy, None],
     connections=lambda op: [[op.inputs[0]]],
-    emit=_emit_behind,
+    emit=_emit_after,
     linear=(0,),
     moves=True,
 )
 
 
-def behind(x, token):
+def after(x, token):
     """The same values, for which a run does all that a token stands for."""
-    return apply(BEHIND, [x, token])
+    return apply(AFTER, [x, token])
 
 
-def behind_token(leaf, token):
+def after_token(leaf, token):
     """A value that a body or a function gives, for which a run does all that a token stands for."""
     plain = isinstance(leaf, bool | int | float | complex | np.ndarray | np.generic)
     tensor = as_tensor(leaf) if plain and not isinstance(leaf, Tensor) else leaf
-    return behind(tensor, token) if _can_wait(tensor) else leaf
+    return after(tensor, token) if _can_wait(tensor) else leaf
 
 
 def _can_wait(leaf):
@@ -220,4 +220,4 @@ def checked(x, holds, message):
     """The same values, in a run that fails with a message where a truth value is false."""
     error = invalid("value", message)
     token = apply(ASSERT, [first_token(), holds], {"message": error})
-    return behind(x, token)
+    return after(x, token)

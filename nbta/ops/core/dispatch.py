@@ -115,7 +115,7 @@ def known_as(function: Callable) -> str:
     if isinstance(function, np.ufunc):
         return name if library_of(function) else ""
     library, *inner = (function.__module__ or "").split(".")
-    if library != "numpy":  # where it is behind the first is SciPy's own matter
+    if library != "numpy":  # where it is after the first is SciPy's own matter
         inner = inner[:1]
     home = sys.modules.get(".".join([library, *inner]))
     if getattr(home, name, None) is not function:

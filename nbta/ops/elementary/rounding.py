@@ -411,8 +411,8 @@ def _modf(x):
     """What is after the point, and what is before it, each with the sign of x."""
     (x,) = promoted(x, floats=True)
     whole = trunc(x)
-    behind = where(isinf(x), zeros_like(x), subtract(x, whole))
-    return copysign(behind, x), copysign(whole, x)
+    after = where(isinf(x), zeros_like(x), subtract(x, whole))
+    return copysign(after, x), copysign(whole, x)
 
 
 @stands_for("frexp", "spacing", "nextafter")

@@ -98,15 +98,13 @@ def interp(
     if period is not None:
         x, xp, fp, left, right = _around(x, xp, fp, period)
     before = take(fp, 0) if left is None else left
-    behind = take(fp, -1) if right is None else right
+    after = take(fp, -1) if right is None else right
     first, last = take(xp, 0), take(xp, -1)
     if data_spec(xp).shape == (1,):  # NaN meets it, too
-        return where(
-            less(x, first), before, where(greater(x, last), behind, take(fp, 0)), name=name
-        )
+        return where(less(x, first), before, where(greater(x, last), after, take(fp, 0)), name=name)
     with np.errstate(all="ignore"):  # lines that nobody takes, between infinite values
         inner = _between(x, xp, fp)
-    found = where(less(x, first), before, where(greater(x, last), behind, inner))
+    found = where(less(x, first), before, where(greater(x, last), after, inner))
     return named(found, name)
 
 
@@ -401,11 +399,11 @@ def _uneven(f, axis, points, edge_order):
     def lying(row):
         return reshape(row, [-1 if k == axis else 1 for k in range(f.ndim)])
 
-    before, behind = lying(steps[:-1]), lying(steps[1:])
+    before, after = lying(steps[:-1]), lying(steps[1:])
     middle = (
-        -behind / (before * (before + behind)) * _part(f, axis, None, -2)
-        + (behind - before) / (before * behind) * _part(f, axis, 1, -1)
-        + before / (behind * (before + behind)) * _part(f, axis, 2)
+        -after / (before * (before + after)) * _part(f, axis, None, -2)
+        + (after - before) / (before * after) * _part(f, axis, 1, -1)
+        + before / (after * (before + after)) * _part(f, axis, 2)
     )
     if edge_order == 1:
         first = (_row(f, axis, 1) - _row(f, axis, 0)) / steps[0]
@@ -428,7 +426,7 @@ def _parabola(items, near, far):
 # Rows that meet each other at every distance.
 
 
-def _infer_correlate(a, v, before, behind, *, extent):
+def _infer_correlate(a, v, before, after, *, extent):
     numbers(a)
     for spec in (a, v):
         if spec.shape is not None and len(spec.shape) != 1:
@@ -437,8 +435,8 @@ def _infer_correlate(a, v, before, behind, *, extent):
     return Spec(a.dtype, (extent,))
 
 
-def _evaluate_correlate(a, v, before, behind, *, extent, multiplied=None):
-    first, count = len(v) - 1 - before, len(a) - len(v) + 1 + before + behind
+def _evaluate_correlate(a, v, before, after, *, extent, multiplied=None):
+    first, count = len(v) - 1 - before, len(a) - len(v) + 1 + before + after
     if multiplied is None:
         found = np.correlate(widened(a), np.conj(widened(v)), "full")
     else:
@@ -448,10 +446,10 @@ def _evaluate_correlate(a, v, before, behind, *, extent, multiplied=None):
 
 
 def _correlate_gradient(op, dy):
-    a, v, before, behind = op.inputs
+    a, v, before, after = op.inputs
     rest = getitem(shape_of(v), 0) - 1
-    da = [dy, flip(conjugate(v), 0), rest - before, rest - behind]
-    dv = [conjugate(a), dy, before, behind]
+    da = [dy, flip(conjugate(v), 0), rest - before, rest - after]
+    dv = [conjugate(a), dy, before, after]
     lengths = [x.spec.shape[0] if x.spec.shape is not None else None for x in (a, v)]
     return [sum_of_products(CORRELATE, inputs, {"extent": extent})
             for inputs, extent in zip((da, dv), lengths, strict=True)] + [None, None]  # fmt: skip
@@ -462,9 +460,9 @@ def _emit_correlate(code, op) -> None:
     if any(tensor.dtype.char not in NUMBERS for tensor in op.inputs[:2]):
         return code.call_python(op)
     a, v = map(code.value, op.inputs[:2])
-    before, behind = (code.integer(tensor) for tensor in op.inputs[2:])
+    before, after = (code.integer(tensor) for tensor in op.inputs[2:])
     dtype, (long,), (short,) = op.outputs[0].dtype, a.extents, v.extents
-    count = held(code, code.variable(f"{long} - {short} + 1 + {before} + {behind}"),
+    count = held(code, code.variable(f"{long} - {short} + 1 + {before} + {after}"),
                  op.outputs[0].spec.shape[0])  # fmt: skip
     code.fail_if(f"{count} < 0")
     block = code.result(op, extents=(count,))
@@ -493,15 +491,13 @@ CORRELATE = define_product(
 def _met(a, v, mode):
     """Sums of products of two rows, of which the first is the longer one."""
     rest = v.shape[0] - 1
-    before, behind = {"valid": (0, 0), "full": (rest, rest)}.get(
-        mode, (rest - rest // 2, rest // 2)
-    )
+    before, after = {"valid": (0, 0), "full": (rest, rest)}.get(mode, (rest - rest // 2, rest // 2))
     lengths = [data_spec(x).shape[0] for x in (a, v)]
     known = all(type(length) is int for length in lengths)
-    extent = lengths[0] - rest + before + behind if known else None
+    extent = lengths[0] - rest + before + after if known else None
     if mode == "same":
         extent = lengths[0]
-    return sum_of_products(CORRELATE, [a, v, before, behind], {"extent": extent})
+    return sum_of_products(CORRELATE, [a, v, before, after], {"extent": extent})
 
 
 def _rows(a, v, mode):

@@ -997,10 +997,10 @@ def repeat(
     if repeats.ndim:
         return take(x, _repeated(x.shape[axis], repeats), axis, name=name)
     count = repeats if isinstance(repeats, Tensor) else _count("repeats", repeats.item())
-    before, extent, behind = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
-    apart = reshape(x, (*before, extent, 1, *behind))
-    wide = broadcast_to(apart, (*before, extent, count, *behind))
-    return reshape(wide, (*before, extent * count, *behind), name=name)
+    before, extent, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
+    apart = reshape(x, (*before, extent, 1, *after))
+    wide = broadcast_to(apart, (*before, extent, count, *after))
+    return reshape(wide, (*before, extent * count, *after), name=name)
 
 
 def _repeated(extent, repeats):

@@ -122,10 +122,10 @@ def _emit_take(code, op) -> None:
     """Rows that indices name; a single one along the first axis is a view."""
     x, indices = map(code.value, op.inputs)
     axis = op.attrs["axis"] % len(x.extents)
-    before, behind = x.extents[:axis], x.extents[axis + 1 :]
+    before, after = x.extents[:axis], x.extents[axis + 1 :]
     if isinstance(indices, Scalar):
         return _take_one(code, op, x, axis)
-    block = code.result(op, extents=(*before, *indices.extents, *behind))
+    block = code.result(op, extents=(*before, *indices.extents, *after))
     rows = _Rows(code, x.extents, axis, indices)
     with rows.each(code) as (outer, place, row):
         target = total(block.offset, times(rows.index_of(outer, row), rows.length))
@@ -378,8 +378,8 @@ def _scatter_set_gradient(op, dy):
     x, indices, updates = op.inputs
     rows = take(dy, indices, op.attrs["axis"])
     rest = apply(SCATTER_SET, [dy, indices, np.zeros((), dy.dtype)], {"axis": op.attrs["axis"]})
-    behind = (None,) * (rows.spec.rank - indices.spec.rank)
-    stays = _is_last(indices, shape_of(x))[(..., *behind)]
+    after = (None,) * (rows.spec.rank - indices.spec.rank)
+    stays = _is_last(indices, shape_of(x))[(..., *after)]
     return [rest, None, unbroadcast(where(stays, rows, zeros_like(rows)), updates)]
 
 

@@ -218,8 +218,8 @@ def _begin(code, start, extent, length):
 
 def _is_together(code, extents, lengths):
     long = [axis for axis, length in enumerate(lengths) if length != "1"]
-    behind = range(long[0] + 1, len(extents)) if long else ()
-    return all(code.same(extents[axis], lengths[axis]) for axis in behind)
+    after = range(long[0] + 1, len(extents)) if long else ()
+    return all(code.same(extents[axis], lengths[axis]) for axis in after)
 
 
 SLICE = define(

@@ -71,7 +71,7 @@ def own_source(wanted: str) -> str:
 
 
 def own_suffix(wanted: str) -> str:
-    """The same for what `with_suffix` puts behind the sources of all lookups."""
+    """The same for what `with_suffix` puts after the sources of all lookups."""
     sources = _sources(current())
     met = _met(sources)
     free = (

@@ -304,7 +304,7 @@ def _makers(handle):
     return {tensor.op for tensor in origins(handle)}
 
 
-def close_behind(graph, handles) -> None:
+def close_after(graph, handles) -> None:
     """Free arrays when all in a body that uses them has run, and their gradient arrays.
 
     The counter of iterations, which is the first result of the body, waits for it.

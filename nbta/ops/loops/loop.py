@@ -34,7 +34,7 @@ from nbta.ops.loops.checkpoints import (
     AGAIN,
     Replay,
     begins,
-    close_behind,
+    close_after,
     number_of_segments,
     schedule_of,
 )
@@ -185,7 +185,7 @@ def _backward(context, op, carried, kept, first, sums):
         handles = []
         backward.resolve_pending(_value_of_trip(op, backward, handles))
         if context.transient:
-            close_behind(backward, handles)
+            close_after(backward, handles)
         start = [as_tensor(np.int64(0), graph), *first, *sums]
         return add_while(cond, backward, start, scope, None, _label(loop), loop.origin)
 
@@ -302,7 +302,7 @@ def _one_trip_again(context, op, schedule, trip, places, parameters):
     replay.take_out_stores()
     _restore(op, {tensor: place for place, tensor in first.items()}, schedule, trip, trip)
     live = ordered({tensor.op for tensor in body.outputs})
-    close_behind(body, [each.outputs[0] for each in live if each.record is CREATE])
+    close_after(body, [each.outputs[0] for each in live if each.record is CREATE])
     return body.outputs
 
 

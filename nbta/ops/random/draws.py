@@ -222,7 +222,7 @@ class Stream:
         return np.array(found, np.uint64).view(np.int64)
 
     def set(self, owner, words) -> None:
-        """Let a generator draw what comes behind a state."""
+        """Let a generator draw what comes after a state."""
         words = iter(np.ascontiguousarray(words).view(np.uint64).tolist())
         Generator(owner).restore(_state(self._template, words))
 

@@ -82,7 +82,7 @@ def _between(low, high, part):
     return where(greater_equal(part, 0.5), down, up)
 
 
-# Where methods look among so many sorted elements: behind which one, and which part of the way to
+# Where methods look among so many sorted elements: after which one, and which part of the way to
 # the next one they go from there, None for those that take one element. What has jumps compares
 # products themselves, as compiled code may put a product and a sum together.
 

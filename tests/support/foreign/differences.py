@@ -3,7 +3,7 @@
 The rows are in docs/tensorflow.md.
 """
 
-_ZEROS = "was read, so it takes no more writes", "test_a_write_behind_a_read_of_zeros"
+_ZEROS = "was read, so it takes no more writes", "test_a_write_after_a_read_of_zeros"
 _ONCE = "slots of a forward array are written once", "test_eager_slots_are_written_once"
 _KEPT = "NbtaError not raised", "test_eager_arrays_keep_what_is_read"
 _STRINGS = "is not a handle; give what TensorArrayV3", "test_a_handle_of_strings"

@@ -77,7 +77,7 @@ class Env:
 
 
 class Write(NamedTuple):
-    """One element, in a slot or (-1) behind the last one."""
+    """One element, in a slot or (-1) after the last one."""
 
     slot: int
     k: int

@@ -231,7 +231,7 @@ def _slope(f, given, along, step):
 
 
 def _flat(value):
-    """All numbers of nested tuples of arrays, one behind the other."""
+    """All numbers of nested tuples of arrays, one after the other."""
     if isinstance(value, tuple | list):
         return np.concatenate([_flat(part) for part in value])
     return np.ravel(value)

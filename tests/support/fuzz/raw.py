@@ -39,7 +39,7 @@ class Op(NamedTuple):
     options: tuple = ()
 
     def run(self, arrays, make, convert):
-        """Do it; what comes out, and arrays that are made are put behind the others."""
+        """Do it; what comes out, and arrays that are made are put after the others."""
         args = [convert(arg) for arg in self.args]
         options = dict(self.options)
         if self.method == "create":

@@ -142,7 +142,7 @@ class Caller:
 
 
 class Passed:
-    """An array that goes through compiled code behind each operation, and is otherwise forgotten.
+    """An array that goes through compiled code after each operation, and is otherwise forgotten.
 
     Nobody else holds its dtype object then; those of values come to lie where others were freed.
     """
@@ -308,7 +308,7 @@ def _item(ta, index):
 
 @njit(cache=True)
 def _looped(ta, wanted):
-    """The value that a loop comes to behind so many others."""
+    """The value that a loop comes to after so many others."""
     for count, value in enumerate(ta):
         if count == wanted:
             return value

@@ -113,10 +113,10 @@ class Maker:
     def _split(self, array):
         shapes = [self.slot_shape(array, k) or (1,) for k in range(len(array.slots))]
         lengths = tuple(shape[0] for shape in shapes)
-        behind = shapes[0][1:] if shapes else ()
+        after = shapes[0][1:] if shapes else ()
         if lengths and self.random.random() < 0.1:
             lengths = (lengths[0] - 1, *lengths[1:])
-        return (self.value(array, (max(0, sum(lengths)), *behind)), lengths), {}
+        return (self.value(array, (max(0, sum(lengths)), *after)), lengths), {}
 
     def _read(self, array):
         return (self.slot(array, lambda slot: slot.written and not slot.cleared),), {}

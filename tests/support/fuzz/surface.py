@@ -424,12 +424,12 @@ def judged(found, plain, name):
                 return f"{_inside(found.__cause__)} inside", text
             return None if f"{name}:" in text else ("no place", f"{found!r}, Python: {plain}")
         if all(isinstance(each, Exception) for each in plain):
-            return None  # an error behind one of a run comes first, as it is found in a trace
+            return None  # an error after one of a run comes first, as it is found in a trace
         return f"{type(found).__name__} leaks", f"{found!r}, Python: {plain}"
     if any(not isinstance(each, Exception) and same(found, each) for each in plain):
         return None
     if isinstance(found, EndlessError) and all(isinstance(each, Exception) for each in plain):
-        return None  # what is behind the error of a run is traced before
+        return None  # what is after the error of a run is traced before
     if any(_OF_LENGTHS.search(str(each)) for each in plain):
         return None  # an error in what nobody uses, which a run leaves out
     if any(_LIST_IS_ARRAY.search(str(each)) for each in plain):

@@ -188,7 +188,7 @@ def run_compiled(compiled, call, values, expected, rtol, machine_code, counts):
 
 
 def without_the_unused(compiled, values):
-    """What the graph gives behind all passes, which leave out what no result depends on."""
+    """What the graph gives after all passes, which leave out what no result depends on."""
     program = compiled.graph
     arrays = [np.asarray(value) for value in values]
     return outcome(
