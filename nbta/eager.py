@@ -69,8 +69,8 @@ def as_vector(argument: str, reason: str, values: Any) -> np.ndarray:
 def put_pattern(request: Any, pattern: Any) -> None:
     """Describe a shape pattern in a request."""
     request[rq.RANK] = -1 if pattern is None else len(pattern)
-    for axis, extent in enumerate(() if pattern is None else pattern):
-        request[rq.SHAPE + axis] = -1 if extent is None else extent
+    for axis, dimension in enumerate(() if pattern is None else pattern):
+        request[rq.SHAPE + axis] = -1 if dimension is None else dimension
 
 
 class StoreWrapper:

@@ -469,10 +469,10 @@ class NoSpecialMethod:
 
 def _shape(numbers):
     """``(rank, dimensions...)`` as text: ``(2, ?)``, or ``unknown rank``."""
-    rank, extents = numbers[0], numbers[1:]
+    rank, dimensions = numbers[0], numbers[1:]
     if rank < 0:
         return "unknown rank"
-    parts = ["?" if extent < 0 else str(extent) for extent in extents[:rank]]
+    parts = ["?" if dimension < 0 else str(dimension) for dimension in dimensions[:rank]]
     return f"({parts[0]},)" if rank == 1 else f"({', '.join(parts)})"
 
 

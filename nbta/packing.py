@@ -326,8 +326,8 @@ def _put_shape(array, slot, shape):
 
 
 def _slot_shape(parts, slot):
-    rank, *extents = parts["shapes"][slot].tolist()
-    return tuple(extents[:rank])
+    rank, *dimensions = parts["shapes"][slot].tolist()
+    return tuple(dimensions[:rank])
 
 
 def _put_ragged(array, parts):
@@ -351,8 +351,8 @@ def _put_pattern(array, facts):
     fields = array._fields
     fields[FIELD.infer_shape] = facts["infer_shape"]
     fields[FIELD.rank] = -1 if pattern is None else len(pattern)
-    for axis, extent in enumerate(pattern or ()):
-        fields[FIELD.extent0 + axis] = -1 if extent is None else extent
+    for axis, dimension in enumerate(pattern or ()):
+        fields[FIELD.dimension0 + axis] = -1 if dimension is None else dimension
 
 
 def _put_uniform(array, parts, facts):

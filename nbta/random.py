@@ -18,8 +18,8 @@ from nbta.graph.operation import Tensor
 from nbta.ops.axes.reductions import prod
 from nbta.ops.axes.sorting import argsort
 from nbta.ops.core.arithmetic import negative
+from nbta.ops.core.dimensions import as_shape
 from nbta.ops.core.dispatch import as_array
-from nbta.ops.core.extents import as_shape
 from nbta.ops.core.filling import arange
 from nbta.ops.core.shaping import broadcast_to, cast, reshape, shape, shape_of
 from nbta.ops.indexing.gathering import take
@@ -128,13 +128,13 @@ def _checked(key):
     return key
 
 
-def _bits(key, extents):
-    wanted = as_shape(extents)
+def _bits(key, dimensions):
+    wanted = as_shape(dimensions)
     counters = reshape(cast(arange(_count(wanted)), BITS), wanted)
     return philox_bits(_checked(key), counters, _NUMBERS)
 
 
-def _extents(a):
+def _dimensions(a):
     return shape_of(a) if isinstance(a, Tensor) else np.array(np.shape(a), np.int64)
 
 
@@ -306,7 +306,7 @@ def gamma(
     np.True_
     """
     a = cast(a if isinstance(a, Tensor) else as_array(a), _float(dtype))
-    wanted = _extents(a) if shape is None else as_shape(shape)
+    wanted = _dimensions(a) if shape is None else as_shape(shape)
     counters = reshape(cast(arange(_count(wanted)), BITS), wanted)
     return gamma_of(_checked(key), counters, broadcast_to(a, wanted))
 

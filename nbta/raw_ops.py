@@ -22,8 +22,8 @@ from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.arrays import tensor_arrays as arrays
 from nbta.ops.arrays.tensor_arrays import build
+from nbta.ops.core.dimensions import outside
 from nbta.ops.core.dispatch import as_tensor
-from nbta.ops.core.extents import outside
 from nbta.runtime.raw_methods import (
     TensorArrayGradV3Output,
     TensorArrayV3Output,

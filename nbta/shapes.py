@@ -36,9 +36,12 @@ def as_pattern(argument: str, shape) -> tuple[int | None, ...] | None:
     """
     if shape is None:
         return None
-    extents = shape if isinstance(shape, tuple | list) else (shape,)
-    extents = [getattr(extent, "pattern", extent) for extent in extents]  # of tensors' shapes
-    pattern = tuple(None if extent is None else _extent(argument, extent) for extent in extents)
+    dimensions = shape if isinstance(shape, tuple | list) else (shape,)
+    # of tensors' shapes
+    dimensions = [getattr(dimension, "pattern", dimension) for dimension in dimensions]
+    pattern = tuple(
+        None if dimension is None else _dimension(argument, dimension) for dimension in dimensions
+    )
     if len(pattern) > MAX_RANK:
         raise invalid(
             "rank",
@@ -48,39 +51,41 @@ def as_pattern(argument: str, shape) -> tuple[int | None, ...] | None:
     return pattern
 
 
-def _extent(argument, extent):
-    if isinstance(extent, Dim):
-        return extent
+def _dimension(argument, dimension):
+    if isinstance(dimension, Dim):
+        return dimension
     try:
-        extent = operator.index(extent)
+        dimension = operator.index(dimension)
     except TypeError:
-        message = f"{argument}: {extent!r} is no dimension; use an integer, or None where unknown"
-        raise invalid("shape", message) from None
-    if not 0 <= extent < 2**62:
         message = (
-            f"{argument}: the dimension {extent} is outside [0, 2**62); use None where unknown"
+            f"{argument}: {dimension!r} is no dimension; use an integer, or None where unknown"
+        )
+        raise invalid("shape", message) from None
+    if not 0 <= dimension < 2**62:
+        message = (
+            f"{argument}: the dimension {dimension} is outside [0, 2**62); use None where unknown"
         )
         raise invalid("negative_extent", message)
-    return extent
+    return dimension
 
 
 def is_known(shape) -> bool:
     """Whether every dimension is an integer."""
-    return shape is not None and all(type(extent) is int for extent in shape)
+    return shape is not None and all(type(dimension) is int for dimension in shape)
 
 
 def public(shape):
     """The shape as users see it, with None for every dimension that is not an integer."""
     if shape is None:
         return None
-    return tuple(extent if type(extent) is int else None for extent in shape)
+    return tuple(dimension if type(dimension) is int else None for dimension in shape)
 
 
 def text(shape) -> str:
     """The shape in a message: ``(2, ?)`` or ``unknown rank``."""
     if shape is None:
         return "unknown rank"
-    parts = [str(extent) if type(extent) is int else "?" for extent in shape]
+    parts = [str(dimension) if type(dimension) is int else "?" for dimension in shape]
     return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
 
 
@@ -97,11 +102,11 @@ def broadcast(*shapes):
     rank = max((len(shape) for shape in shapes), default=0)
     padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
     result = []
-    for extents in zip(*padded, strict=True):
-        extent = extents[0]
-        for other in extents[1:]:
-            extent = _wider(extent, other)
-        result.append(extent)
+    for dimensions in zip(*padded, strict=True):
+        dimension = dimensions[0]
+        for other in dimensions[1:]:
+            dimension = _wider(dimension, other)
+        result.append(dimension)
     return tuple(result)
 
 
@@ -111,11 +116,13 @@ def _wider(one, other):
         return one
     if one == 1:
         return other
-    proven = [extent for extent in (one, other) if type(extent) is int]
+    proven = [dimension for dimension in (one, other) if type(dimension) is int]
     if len(proven) == 2 and one != other:
         raise ValueError
     # Whatever is not 1 decides: the other is 1 or the same.
-    return (proven or [extent for extent in (one, other) if extent is not None] or [None])[0]
+    return (proven or [dimension for dimension in (one, other) if dimension is not None] or [None])[
+        0
+    ]
 
 
 def merge(one, other):

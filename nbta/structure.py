@@ -316,8 +316,8 @@ def unflatten(vector: ArrayLike, like: T) -> T:
     {'bias': np.float64(1.0), 'weights': array([[2., 3.]])}
     """
     vector = vector if isinstance(vector, Tensor) else as_plain("vector", vector)
-    extents = [_shape(part) for part in leaves(like)]
-    counts = [int(np.prod(shape)) for shape in extents]
+    dimensions = [_shape(part) for part in leaves(like)]
+    counts = [int(np.prod(shape)) for shape in dimensions]
     length = vector.shape[0] if vector.shape else None
     if vector.ndim != 1 or length not in (None, sum(counts)):
         message = (
@@ -327,7 +327,7 @@ def unflatten(vector: ArrayLike, like: T) -> T:
         raise invalid("unflatten", message)
     ends = np.cumsum(counts)
     parts = [vector[end - n : end] for end, n in zip(ends, counts, strict=True)]
-    cut = [reshape(part, shape) for part, shape in zip(parts, extents, strict=True)]
+    cut = [reshape(part, shape) for part, shape in zip(parts, dimensions, strict=True)]
     return pack(like, (part if isinstance(part, Tensor) else part[()] for part in cut))
 
 

@@ -17,8 +17,8 @@ from nbta.naming import gradient_name
 from nbta.ops import numbers, tensor_methods
 from nbta.ops.arrays import tensor_arrays as arrays
 from nbta.ops.arrays.tensor_arrays import Access, build
+from nbta.ops.core.dimensions import pattern_of
 from nbta.ops.core.dispatch import as_array, as_tensor, building
-from nbta.ops.core.extents import pattern_of
 from nbta.ops.core.filling import arange
 from nbta.ops.core.shaping import cast, identity, shape
 from nbta.runtime.request import Concat

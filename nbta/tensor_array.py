@@ -270,7 +270,7 @@ class TensorArray(StoreWrapper, ArrayInterface):
 
     @property
     def element_shape(self) -> tuple[int | None, ...] | None:
-        rank, first = self._fields[FIELD.rank], FIELD.extent0
+        rank, first = self._fields[FIELD.rank], FIELD.dimension0
         if rank < 0:
             return None
         return tuple(None if n < 0 else n for n in self._fields[first : first + rank])

@@ -39,9 +39,9 @@ Compiled: TypeAlias = Literal["auto", True, False]
 Checkpoint: TypeAlias = int | Literal["sqrt", "online"] | None
 #: An integer that the run may tell.
 Integer: TypeAlias = int | np.integer[Any] | Array
-#: What is known of a shape: None in it for an unknown extent, None for an unknown rank.
+#: What is known of a shape: None in it for an unknown dimension, None for an unknown rank.
 Pattern: TypeAlias = int | Sequence[int | None] | None
-#: Extents that the run may tell.
+#: Dimensions that the run may tell.
 ShapeLike: TypeAlias = Integer | Sequence[Integer]
 
 #: Stand for what a user's function takes and gives, and for structures of arrays.

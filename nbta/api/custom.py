@@ -82,8 +82,8 @@ def _emit_custom(code: Any, op: Any) -> None:
     function, wanted = op.attrs["function"].native()
     found = _returned(function, op) if isinstance(function, Dispatcher) else None
     kinds = None if found is None else _chosen(op, found, wanted)
-    extents = None if kinds is None else _announced(code, op)
-    if kinds is None or extents is None:
+    dimensions = None if kinds is None else _announced(code, op)
+    if kinds is None or dimensions is None:
         return code.call_python(op)
     arguments = [_argument(code, tensor) for tensor in op.inputs]
     name = code.foreign(function)
@@ -92,7 +92,7 @@ def _emit_custom(code: Any, op: Any) -> None:
     targets = _tuple(names) if isinstance(found, types.BaseTuple) else names[0]
     code.add(f"{targets} = attempt({name}, {_tuple(arguments)})")
     kept = [one for k, one in enumerate(names) if wanted is None or wanted[k]]
-    for result, one, kind, lengths in zip(op.outputs, kept, kinds, extents, strict=True):
+    for result, one, kind, lengths in zip(op.outputs, kept, kinds, dimensions, strict=True):
         _take(code, op, result, one, kind, lengths)
     return None
 
@@ -137,7 +137,7 @@ def _announced(code: Any, op: Any) -> Any:
     What the user's rule says of shapes is tried out with lengths that stand for those of the run
     and with numbers. None where the two do not tell.
     """
-    names = {e for tensor in op.inputs for e in map(code.canonical, code.extents(tensor))}
+    names = {e for tensor in op.inputs for e in map(code.canonical, code.dimensions(tensor))}
     dims = {name: int(name) if name.isdigit() else Dim() for name in names}
     numbers = {n: int(n) if n.isdigit() else 1009 + 7 * k for k, n in enumerate(sorted(names))}
     source = {dim: name for name, dim in dims.items()}
@@ -154,7 +154,7 @@ def _announced(code: Any, op: Any) -> Any:
 
 def _inferred(code: Any, op: Any, lengths: Any) -> Any:
     specs = [
-        Spec(tensor.dtype, tuple(lengths[code.canonical(e)] for e in code.extents(tensor)))
+        Spec(tensor.dtype, tuple(lengths[code.canonical(e)] for e in code.dimensions(tensor)))
         for tensor in op.inputs
     ]
     found = op.record.infer(*specs, **op.attrs)
@@ -177,7 +177,7 @@ def _argument(code: Any, tensor: Any) -> Any:
     value = code.value(tensor)
     if isinstance(value, Scalar):
         return cast_text(value.text, value.dtype)
-    return f"frozen({value.base.name}, {value.offset or 0}, {_tuple(value.extents)})"
+    return f"frozen({value.base.name}, {value.offset or 0}, {_tuple(value.dimensions)})"
 
 
 def _tuple(texts: Any) -> Any:
@@ -189,16 +189,19 @@ def _take(code: Any, op: Any, result: Any, name: str | None, kind: Any, lengths:
     if not result.spec.rank:
         text = f"{name}[()]" if isinstance(kind, types.Array) else name
         return code.bind(result, code.local(text, result.dtype))
-    extents = []
+    dimensions = []
     for axis, length in enumerate(lengths):
         have = f"{name}.shape[{axis}]"
         if length is not None:
             code.fail_if(f"{have} != {length}")
-        extents.append(code.variable(have) if length is None else length)
-    block = code.result(op, extents=tuple(extents), index=result.index)
-    indices = [code.name("i") for _ in extents]
+        dimensions.append(code.variable(have) if length is None else length)
+    block = code.result(op, dimensions=tuple(dimensions), index=result.index)
+    indices = [code.name("i") for _ in dimensions]
     return code.nested(
-        [f"for {i} in range({extent}):" for i, extent in zip(indices, extents, strict=True)],
+        [
+            f"for {i} in range({dimension}):"
+            for i, dimension in zip(indices, dimensions, strict=True)
+        ],
         f"{window(code, block).at(*indices)} = {name}[{', '.join(indices)}]",
     )
 

@@ -365,9 +365,9 @@ class _Batch:
             items = Items(self._shared, dict(zip(self._places(), self._columns, strict=True)))
             memory = memories.of((self.trace, *items.shapes()))
             return run_batch(items, self._runner_of, sums, compiled, None, memory, divisors)
-        extents = [np.shape(value) for value in self._shared]
+        dimensions = [np.shape(value) for value in self._shared]
         return [
-            no_rows("batch_axis", tensor.spec, self.trace.inputs, extents)
+            no_rows("batch_axis", tensor.spec, self.trace.inputs, dimensions)
             if total is None
             else np.zeros(*total)[()]
             for tensor, total in zip(leaves(self.trace.result), sums, strict=True)

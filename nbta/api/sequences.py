@@ -32,8 +32,8 @@ from nbta.locations import warn_caller
 from nbta.ops.core.arithmetic import equal, floor_divide, minimum
 from nbta.ops.core.axis_arguments import one_axis
 from nbta.ops.core.checks import Acts, Order, Unordered, checked, entered, first_token
+from nbta.ops.core.dimensions import outside
 from nbta.ops.core.dispatch import as_array, as_tensor, building, data_spec, stands_for
-from nbta.ops.core.extents import outside
 from nbta.ops.core.filling import arange
 from nbta.ops.core.shaping import CAST, SHAPE, cast, reshape, shape
 from nbta.ops.indexing.arranging import moveaxis, ranked
@@ -336,8 +336,8 @@ def _length(found: Any, length: Any, words: _Words) -> Any:
         if value.ndim == 0:
             message = f"{what}: {rows} has a scalar, which has no first axis to iterate over"
             raise invalid("xs", message)
-    extents = [s[:1] for value in found if (s := data_spec(value).shape) is not None]
-    known = {n for (n,) in extents if type(n) is int}
+    dimensions = [s[:1] for value in found if (s := data_spec(value).shape) is not None]
+    known = {n for (n,) in dimensions if type(n) is int}
     if length is not None and not isinstance(length, Tensor):
         known.add(_as_length(length))
     if len(known) > 1:
@@ -365,19 +365,19 @@ def _as_length(length: Any) -> Any:
 
 
 def _unstacked(value: Any, count: Any, words: _Words, clear: bool) -> Any:
-    extents = shapes.public(data_spec(value).shape)
-    if extents is not None and not _has_length(value, count):
+    dimensions = shapes.public(data_spec(value).shape)
+    if dimensions is not None and not _has_length(value, count):
         rows = [count, *value.shape[1:]]
         value = reshape(value, rows, name=f"{words.rows}_of_one_length")
-    options = {"element_shape": extents and extents[1:], "clear_after_read": clear}
+    options = {"element_shape": dimensions and dimensions[1:], "clear_after_read": clear}
     return TensorArray(value.dtype, size=count, **options).unstack(value)
 
 
 def _has_length(value: Any, count: Any) -> Any:
     """Whether a value is proven to have as many rows as there are steps."""
     if not isinstance(value, Tensor) or not isinstance(count, Tensor):
-        extent = data_spec(value).shape[0]  # type: ignore[index] # who calls this has asked
-        return type(extent) is int and not isinstance(count, Tensor) and extent == count
+        dimension = data_spec(value).shape[0]  # type: ignore[index] # who calls this has asked
+        return type(dimension) is int and not isinstance(count, Tensor) and dimension == count
     first = outside(count)
     while first.op.record is CAST and first.op.inputs[0].dtype.kind in "iu":
         first = outside(first.op.inputs[0])
@@ -676,8 +676,8 @@ def _fold(
 
 def _row_tensor(value: Any, words: _Words) -> Any:
     value = _tensor(value, words)
-    extents = data_spec(value).shape
-    if extents is not None and extents[:1] in ((), (0,)):
+    dimensions = data_spec(value).shape
+    if dimensions is not None and dimensions[:1] in ((), (0,)):
         message = f"{words.what}: elems has no rows; give initializer, or one row at least"
         raise invalid("xs", message)
     return value

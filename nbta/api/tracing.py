@@ -261,8 +261,8 @@ def _placeholder(graph: Any, leaf: int, path: str, value: Any, spec: Any) -> Any
     if not isinstance(value, np.ndarray):
         return value
     lengths = graph.lengths
-    extents = zip(value.shape, spec.shape, strict=True)
-    shape = tuple(lengths.extent(leaf, axis, n, m) for axis, (n, m) in enumerate(extents))
+    dimensions = zip(value.shape, spec.shape, strict=True)
+    shape = tuple(lengths.dimension(leaf, axis, n, m) for axis, (n, m) in enumerate(dimensions))
     attrs = {"spec": spec._replace(shape=shape), "label": path}
     tensor = graph.create(PLACEHOLDER, [], attrs, name="argument").outputs[0]
     lengths.stands_for(tensor, leaf)

@@ -86,14 +86,14 @@ class Code(ABC):
 
     @abstractmethod
     def needs_items(self, tensor) -> int:
-        """How many of these use its items, not its extents alone."""
+        """How many of these use its items, not its dimensions alone."""
 
     @abstractmethod
     def is_within(self, index, x, axis) -> bool:
         """Whether an index is proven to be from 0 to before the length of an axis of a tensor."""
 
     @abstractmethod
-    def guard(self, index, extent) -> str | None:
+    def guard(self, index, dimension) -> str | None:
         """A truth value from before a loop: whether an index may leave an axis in any trip."""
 
     @abstractmethod
@@ -188,7 +188,7 @@ class Code(ABC):
         self.globals[name] = function
         return name
 
-    # Extents.
+    # Dimensions.
 
     def variable(self, text: str, stem="n") -> str:
         """A new integer variable, known at this level."""
@@ -198,7 +198,7 @@ class Code(ABC):
         return name
 
     def derived(self, text: str, stem="n") -> str:
-        """A variable that is computed from extents and other variables that stay: once for all."""
+        """A variable computed from dimensions and other variables that stay: once for all."""
         if text not in self._same:
             self._same[text] = self.variable(text, stem)
         return self._same[text]
@@ -208,22 +208,22 @@ class Code(ABC):
         self._levels[name] = self.level
         return name
 
-    def level_of(self, extents) -> int:
-        """From which level on all of some extents are known."""
-        return max((self._levels.get(e, 0) for e in extents if not e.isdigit()), default=0)
+    def level_of(self, dimensions) -> int:
+        """From which level on all of some dimensions are known."""
+        return max((self._levels.get(e, 0) for e in dimensions if not e.isdigit()), default=0)
 
-    def canonical(self, extent: str) -> str:
-        """One name for extents that were found to be the same."""
-        while extent in self._same:
-            extent = self._same[extent]
-        return extent
+    def canonical(self, dimension: str) -> str:
+        """One name for dimensions that were found to be the same."""
+        while dimension in self._same:
+            dimension = self._same[dimension]
+        return dimension
 
     def same(self, one: str, other: str) -> bool:
-        """Whether two extents are known to be the same."""
+        """Whether two dimensions are known to be the same."""
         return self.canonical(one) == self.canonical(other)
 
     def equate(self, one: str, other: str) -> None:
-        """Fail where two extents are not the same, and know from then on that they are."""
+        """Fail where two dimensions are not the same, and know from then on that they are."""
         one, other = self.canonical(one), self.canonical(other)
         if one == other:
             return
@@ -244,15 +244,15 @@ class Code(ABC):
         """The statement that lets a buffer's pointer point to an address."""
         return assign(base.name, call("pointer", numba_name(base.dtype), address, base.number))
 
-    def new(self, dtype, extents, stem="b", beside: Base | None = None) -> Block:
-        """Room for items, whose extents are known here.
+    def new(self, dtype, dimensions, stem="b", beside: Base | None = None) -> Block:
+        """Room for items, whose dimensions are known here.
 
         With ``beside`` LLVM takes it to be in one buffer with that.
         """
-        dtype, extents = np.dtype(dtype), tuple(map(self.canonical, extents))
-        level = min(self.level, self.level_of(extents))
+        dtype, dimensions = np.dtype(dtype), tuple(map(self.canonical, dimensions))
+        level = min(self.level, self.level_of(dimensions))
         # Made ahead of loops, a buffer must not move when another block takes it.
-        made = (level, product(extents)) if level < self.level else None
+        made = (level, product(dimensions)) if level < self.level else None
         old = self._taken(dtype, made) if beside is None else None
         base = self.base(dtype, stem, None if old else self.word(2))
         base.loose, base.made = True, made
@@ -262,12 +262,12 @@ class Code(ABC):
             base.number, base.word = old.number, old.word
         if not old:
             place = "ahead of a loop" if made else "at its place"
-            self.buffers.append(f"{base.name}: {dtype.name} ({', '.join(extents)}), {place}")
+            self.buffers.append(f"{base.name}: {dtype.name} ({', '.join(dimensions)}), {place}")
         if old and made:
             base.name = old.name
         else:
-            self._ensure(self.heads[level + 1] if made else self.lines, base, extents)
-        return Block(base, extents)
+            self._ensure(self.heads[level + 1] if made else self.lines, base, dimensions)
+        return Block(base, dimensions)
 
     def _taken(self, dtype, made):
         waiting = {base for group in self.pending.values() for base in group.reads}
@@ -277,20 +277,20 @@ class Code(ABC):
                 return base
         return None
 
-    def room(self, base, extents) -> None:
+    def room(self, base, dimensions) -> None:
         """See to it that a buffer has room for items, here."""
-        self._ensure(self.lines, base, extents)
+        self._ensure(self.lines, base, dimensions)
 
-    def _ensure(self, lines, base, extents):
+    def _ensure(self, lines, base, dimensions):
         kind = numba_name(base.dtype)
-        count = Tuple(tuple(map(expression, factors(extents))))
+        count = Tuple(tuple(map(expression, factors(dimensions))))
         lines.add(assign(base.name, call("room", kind, "w", base.word, count, base.number)))
 
-    def refuse_uncountable(self, extents) -> None:
+    def refuse_uncountable(self, dimensions) -> None:
         """Leave where there would be more items than an array can have."""
-        if product(extents).isdigit() and int(product(extents)) <= MOST_ITEMS:
+        if product(dimensions).isdigit() and int(product(dimensions)) <= MOST_ITEMS:
             return
-        count = Tuple(tuple(map(expression, factors(extents))))
+        count = Tuple(tuple(map(expression, factors(dimensions))))
         self.add(refuse(call("too_many", count), MEMORY))
 
     def release(self, base) -> None:
@@ -320,11 +320,11 @@ class Code(ABC):
             value.group.flush(self)
             value = self.values[tensor]
         if isinstance(value, Transposed):
-            value = self.destination(tensor, value.dtype, value.extents)
+            value = self.destination(tensor, value.dtype, value.dimensions)
             transposed(self, value, self.values[tensor].block)
             self.bind(tensor, value)
         if isinstance(value, Vector):
-            texts, value = value.texts, self.new(value.dtype, value.extents)
+            texts, value = value.texts, self.new(value.dtype, value.dimensions)
             self.add(*(assign(value.at(str(k)), text) for k, text in enumerate(texts)))
             self.bind(tensor, value)
         return value
@@ -342,16 +342,16 @@ class Code(ABC):
         value = self.value(tensor)
         if isinstance(value, Scalar):
             return (value.text,)
-        if not value.extents[0].isdigit():
+        if not value.dimensions[0].isdigit():
             raise NotCompiledError(f"the length of {tensor.name!r} is known in a run only")
-        return tuple(f"int64({value.at(str(k))})" for k in range(int(value.extents[0])))
+        return tuple(f"int64({value.at(str(k))})" for k in range(int(value.dimensions[0])))
 
-    def known_extent(self, extent):
-        """The name of an extent that is the same as one that has a name; None otherwise."""
-        return self.dims.get(extent)
+    def known_dimension(self, dimension):
+        """The name of a dimension that is the same as one that has a name; None otherwise."""
+        return self.dims.get(dimension)
 
-    def extent(self, text: str) -> str:
-        """An extent that is given by source: the name after it, or a new variable."""
+    def dimension(self, text: str) -> str:
+        """A dimension that is given by source: the name after it, or a new variable."""
         inner = text.removeprefix("int64(").removesuffix(")")
         return inner if inner.isdigit() or inner in self._levels else self.variable(text)
 
@@ -409,9 +409,9 @@ class Code(ABC):
             self.numbers[key] = self.name("K"), _one_nan(value)
         return self.numbers[key][0]
 
-    def extents(self, tensor) -> tuple[str, ...]:
-        """Extents of a tensor, without writing it down."""
-        return self.values[tensor].extents
+    def dimensions(self, tensor) -> tuple[str, ...]:
+        """Dimensions of a tensor, without writing it down."""
+        return self.values[tensor].dimensions
 
     def flush(self) -> None:
         """Write down all loops that wait."""
@@ -424,19 +424,19 @@ class Code(ABC):
             if base in group.reads:
                 group.flush(self)
 
-    def destination(self, tensor, dtype, extents) -> Block:
+    def destination(self, tensor, dtype, dimensions) -> Block:
         """Where a result goes: to where it must be in the end, if that is free; or to new room."""
         rule = self.destinations.get(tensor)
-        found = rule(extents) if rule is not None else None
+        found = rule(dimensions) if rule is not None else None
         if found is None:
-            return self.new(dtype, extents)
+            return self.new(dtype, dimensions)
         self.flush_readers(found.base)
         return found
 
-    def result(self, op, dtype=None, extents=(), index=0):
+    def result(self, op, dtype=None, dimensions=(), index=0):
         """Room for a result of an operation, bound to its tensor."""
         tensor = op.outputs[index]
-        block = self.destination(tensor, dtype or tensor.dtype, extents)
+        block = self.destination(tensor, dtype or tensor.dtype, dimensions)
         self.flush_readers(block.base)
         self.bind(tensor, block)
         return block
@@ -444,7 +444,7 @@ class Code(ABC):
 
 def transposed(code, target, source) -> None:
     """Lines that put the transpose of a matrix into a block."""
-    rows, columns = source.extents
+    rows, columns = source.dimensions
     i, j = code.name("i"), code.name("j")
     with code.nest(over(i, rows)), code.nest(over(j, columns)):
         to = f"{target.base.name}[{total(target.offset, times(j, rows), i)}]"

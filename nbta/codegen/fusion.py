@@ -95,7 +95,7 @@ class _Sum:
     text: str
     dtype: np.dtype
     target: object  # name of a scalar's variable, or a block
-    kept: tuple  # axis by axis, whether it stays; the result's extent where the run tells
+    kept: tuple  # axis by axis, whether it stays; the result's dimension where the run tells
     fold: Fold
     finish: str = ""  # what becomes of a result after the loop, with "{}" for that
 
@@ -139,7 +139,7 @@ class Group:
 
     Attributes
     ----------
-    extents : tuple of str
+    dimensions : tuple of str
     reads : set of Base
         Buffers that the loop will read.
     cheap : dict
@@ -147,7 +147,7 @@ class Group:
         source of an integer that is not 0 for an item that it is not for.
     """
 
-    extents: tuple[str, ...]
+    dimensions: tuple[str, ...]
     steps: list = field(default_factory=list)  # of (name, text)
     results: dict = field(default_factory=dict)  # of tensor: (name, dtype)
     reads: set = field(default_factory=set)
@@ -159,7 +159,7 @@ class Group:
 
     def load(self, code, block: Block) -> str:
         """The name of an item of a block in the loop."""
-        key = (block.base, block.offset, block.extents)
+        key = (block.base, block.offset, block.dimensions)
         if key not in self.loads:
             self.loads[key] = code.name("x"), block, _pattern(code, self, block)
             self.reads.add(block.base)
@@ -172,7 +172,7 @@ class Group:
         if cheap is not None:
             self.cheap[name] = cheap
         self.results[tensor] = name
-        code.bind(tensor, Lazy(self, name, tensor.dtype, self.extents))
+        code.bind(tensor, Lazy(self, name, tensor.dtype, self.dimensions))
 
     def kept(self, code, text: str, dtype) -> str:
         """The name of a number of the loop that stands for no tensor."""
@@ -202,11 +202,11 @@ class Group:
                 code.flush_readers(block.base)
                 code.bind(tensor, block)
                 stores.append((block, name))
-        code.pending.pop(self.extents, None)
+        code.pending.pop(self.dimensions, None)
         for item in self.sums:
             code.bind(item.tensor, item.value)
         if stores or self.sums or self.puts:
-            code.loops.append(f"({', '.join(self.extents)}): {', '.join(done)}")
+            code.loops.append(f"({', '.join(self.dimensions)}): {', '.join(done)}")
             if self.sums or self.puts or not self._clears(code, stores):
                 self._loop(code, stores)
 
@@ -215,7 +215,7 @@ class Group:
         found = [item for item in self.sums if item.may_keep_all]
         if not found:
             return _Nest(code, self, stores).write()
-        pairs = [zip(item.kept, self.extents, strict=True) for item in found]
+        pairs = [zip(item.kept, self.dimensions, strict=True) for item in found]
         agree = {f"{k} == {e}": None for pair in pairs for k, e in pair if isinstance(k, str)}
         rest = [item for item in self.sums if not item.may_keep_all]
         alike = [*stores, *((item.target, item.alone) for item in found)]
@@ -237,17 +237,17 @@ class Group:
 
     def _place(self, code, tensor):
         """Where a result goes; where the loop reads it must be item by item."""
-        block = code.destination(tensor, tensor.dtype, self.extents)
+        block = code.destination(tensor, tensor.dtype, self.dimensions)
         reads = [(b, pattern) for _, b, pattern in self.loads.values() if b.base is block.base]
         same = all(b.offset == block.offset and set(p) <= {"full"} for b, p in reads)
-        return block if same else code.new(tensor.dtype, self.extents)
+        return block if same else code.new(tensor.dtype, self.dimensions)
 
 
 def _pattern(code, group, block):
-    """Axis by axis of the group: ``"full"``, ``"one"``, or the extent that the run compares."""
-    missing = len(group.extents) - len(block.extents)
+    """Axis by axis of the group: ``"full"``, ``"one"``, or the dimension that the run compares."""
+    missing = len(group.dimensions) - len(block.dimensions)
     found = ["one"] * missing
-    for ours, theirs in zip(group.extents[missing:], block.extents, strict=True):
+    for ours, theirs in zip(group.dimensions[missing:], block.dimensions, strict=True):
         if code.same(ours, theirs):
             found.append("full")
         else:
@@ -262,7 +262,7 @@ class _Nest:
         self.code, self.group, self.stores = code, group, stores
         patterns = {key: pattern for key, (_, _, pattern) in group.loads.items()}
         kept = [_kept_pattern(s) for s in group.sums]
-        self.axes = _merged(group.extents, [*patterns.values(), *kept], apart=bool(group.puts))
+        self.axes = _merged(group.dimensions, [*patterns.values(), *kept], apart=bool(group.puts))
         self.whole = [list(range(len(axis))) for axis in self.axes]
         self.twice = bool(group.cheap) and self._may_repeat()
 
@@ -300,7 +300,7 @@ class _Nest:
     def _each(self, block, text):
         """Give each item of a block a value, by source that may have "{}" for the old one."""
         index = self.code.name("i")
-        with self.code.nest(over(index, product(block.extents))):
+        with self.code.nest(over(index, product(block.dimensions))):
             self.code.add(assign(block.at(index), text.format(block.at(index))))
 
     def _level(self, depth, indices):
@@ -309,19 +309,19 @@ class _Nest:
             self._innermost(indices)
             return
         index = code.name("i")
-        length = product(self._extents(depth))
+        length = product(self._dimensions(depth))
         with code.nest(over(index, length)):
             self._level(depth + 1, [*indices, index])
 
-    def _extents(self, depth):
-        return [self.group.extents[axis] for axis in self.axes[depth]]
+    def _dimensions(self, depth):
+        return [self.group.dimensions[axis] for axis in self.axes[depth]]
 
     def _innermost(self, indices):
         code, sums = self.code, self.group.sums
-        length = product(self._extents(-1)) if self.axes else "1"
+        length = product(self._dimensions(-1)) if self.axes else "1"
         offsets = {key: self._offset(block, pattern, indices, key)
                    for key, (_, block, pattern) in self.group.loads.items()}  # fmt: skip
-        targets = [self._offset(b, ("full",) * len(self.group.extents), indices, i)
+        targets = [self._offset(b, ("full",) * len(self.group.dimensions), indices, i)
                    for i, (b, _) in enumerate(self.stores)]  # fmt: skip
         inner = [s for s in sums if not self._keeps_last(s)]
         for s in inner if length.isdigit() and int(length) <= SHORT_RUN else ():
@@ -380,7 +380,7 @@ class _Nest:
 
     def _along(self, indices, index):
         """The index of each axis, where each is walked by itself."""
-        found = dict.fromkeys(range(len(self.group.extents)), "0")
+        found = dict.fromkeys(range(len(self.group.dimensions)), "0")
         found.update(zip((axis for (axis,) in self.axes), [*indices, index], strict=False))
         return found.values()
 
@@ -436,8 +436,8 @@ class _Nest:
             return "1"
         return "0" if kinds == {"one"} else self._dynamic(kinds.pop())
 
-    def _dynamic(self, extent):
-        return f"int64({extent} != 1)"
+    def _dynamic(self, dimension):
+        return f"int64({dimension} != 1)"
 
     def _offset(self, block, pattern, indices, key):
         """Where a run over the innermost axes begins in a block."""
@@ -460,7 +460,7 @@ class _Nest:
         return name
 
     def _length(self, kind, axis):
-        return self.group.extents[axis] if kind == "full" else kind
+        return self.group.dimensions[axis] if kind == "full" else kind
 
 
 def _kept_pattern(item):
@@ -468,14 +468,14 @@ def _kept_pattern(item):
     return tuple(k if isinstance(k, str) else "full" if k else "one" for k in item.kept)
 
 
-def _merged(extents, patterns, apart=False):
+def _merged(dimensions, patterns, apart=False):
     """Axes in runs that are walked as one: all operands go along with all of a run, or none.
 
     With ``apart`` each axis is a run of its own.
     """
     runs = []
-    for axis, extent in enumerate(extents):
-        if extent == "1":
+    for axis, dimension in enumerate(dimensions):
+        if dimension == "1":
             continue
         kinds = [pattern[axis] for pattern in patterns]
         simple = not apart and all(kind in ("full", "one") for kind in kinds)
@@ -527,8 +527,8 @@ class Elementwise:
             code.add(assign(name, self._typed(op, texts, code)))
             code.bind(result, Scalar(name, result.dtype))
             return
-        extents = broadcast(code, [(code.extents(t), t.spec.shape) for t in op.inputs])
-        group = joined(code, op.inputs, extents)
+        dimensions = broadcast(code, [(code.dimensions(t), t.spec.shape) for t in op.inputs])
+        group = joined(code, op.inputs, dimensions)
         texts = [item_of(code, group, tensor) for tensor in op.inputs]
         texts = self.shortened(op, texts, lambda text: group.kept(code, text, result.dtype))
         group.step(code, self._typed(op, texts, code), result, self._cheap(op, texts))
@@ -608,22 +608,22 @@ def as_rule(rule):
     return rule if rule is None or isinstance(rule, Elementwise) else Elementwise(rule)
 
 
-def joined(code, tensors, extents) -> Group:
+def joined(code, tensors, dimensions) -> Group:
     """The group of a shape; other groups that its operands wait in are written down."""
-    extents = tuple(map(code.canonical, extents))
+    dimensions = tuple(map(code.canonical, dimensions))
     for tensor in tensors:
         value = code.values[tensor]
-        if isinstance(value, Lazy) and (value.group.extents != extents or not value.text):
+        if isinstance(value, Lazy) and (value.group.dimensions != dimensions or not value.text):
             value.group.flush(code)
-    if extents not in code.pending:
-        if not any(_has(code, tensor, extents) for tensor in tensors):  # which is in memory
-            code.refuse_uncountable(extents)
-        code.pending[extents] = Group(extents)
-    return code.pending[extents]
+    if dimensions not in code.pending:
+        if not any(_has(code, tensor, dimensions) for tensor in tensors):  # which is in memory
+            code.refuse_uncountable(dimensions)
+        code.pending[dimensions] = Group(dimensions)
+    return code.pending[dimensions]
 
 
-def _has(code, tensor, extents):
-    return tuple(map(code.canonical, code.extents(tensor))) == extents
+def _has(code, tensor, dimensions):
+    return tuple(map(code.canonical, code.dimensions(tensor))) == dimensions
 
 
 def item_of(code, group, tensor) -> str:
@@ -635,7 +635,7 @@ def item_of(code, group, tensor) -> str:
     return value.text if isinstance(value, Scalar) else group.load(code, value)
 
 
-def put_at_once(code, tensor, extents, target: Window, *, adds: bool) -> bool:
+def put_at_once(code, tensor, dimensions, target: Window, *, adds: bool) -> bool:
     """Let the loop that makes a tensor's items replace those of a window, or add to them.
 
     False, and nothing is done, where no loop of just these items waits, or it reads the buffer.
@@ -643,8 +643,8 @@ def put_at_once(code, tensor, extents, target: Window, *, adds: bool) -> bool:
     value = code.values[tensor]
     if not isinstance(value, Lazy) or not value.text or value.group.flushed:
         return False
-    group, wanted = value.group, tuple(map(code.canonical, extents))
-    if tuple(map(code.canonical, group.extents)) != wanted or target.base in group.reads:
+    group, wanted = value.group, tuple(map(code.canonical, dimensions))
+    if tuple(map(code.canonical, group.dimensions)) != wanted or target.base in group.reads:
         return False
     group.puts.append(_Put(tensor, value.text, target, adds))
     group.flush(code)
@@ -652,23 +652,23 @@ def put_at_once(code, tensor, extents, target: Window, *, adds: bool) -> bool:
 
 
 def broadcast(code, operands) -> tuple[str, ...]:
-    """Extents of a result; the run fails where they do not fit.
+    """Dimensions of a result; the run fails where they do not fit.
 
-    ``operands`` are pairs of extents and what the graph knows of them.
+    ``operands`` are pairs of dimensions and what the graph knows of them.
     """
-    rank = max(len(extents) for extents, _ in operands)
+    rank = max(len(dimensions) for dimensions, _ in operands)
     padded = [
         (("1",) * (rank - len(e)) + tuple(e), (1,) * (rank - len(e)) + tuple(known))
         for e, known in operands
     ]
     return tuple(
-        _extent(code, [(extents[axis], known[axis]) for extents, known in padded])
+        _dimension(code, [(dimensions[axis], known[axis]) for dimensions, known in padded])
         for axis in range(rank)
     )
 
 
-def _extent(code, found):
-    """The extent that several meet in."""
+def _dimension(code, found):
+    """The dimension that several meet in."""
     wide = [(e, known) for e, known in found if e != "1"]
     distinct = list({code.canonical(e): known for e, known in wide}.items())
     if len(distinct) <= 1:
@@ -687,44 +687,44 @@ def _extent(code, found):
     return first
 
 
-def spread(code, extents, rank, wanted) -> list[str]:
+def spread(code, dimensions, rank, wanted) -> list[str]:
     """How far apart items are along axes that broadcasting may repeat."""
-    padded = ("1",) * (rank - len(extents)) + tuple(extents)
+    padded = ("1",) * (rank - len(dimensions)) + tuple(dimensions)
     steps = strides_of(code, padded)
     return [_step(code, *pair, step) for *pair, step in zip(padded, wanted, steps, strict=True)]
 
 
-def _step(code, extent, wanted, step):
-    if extent == "1":
+def _step(code, dimension, wanted, step):
+    if dimension == "1":
         return "0"
-    if code.same(extent, wanted):
+    if code.same(dimension, wanted):
         return step
-    if extent.isdigit():
-        code.equate(extent, wanted)
+    if dimension.isdigit():
+        code.equate(dimension, wanted)
         return step
-    code.fail_if(f"{extent} != 1 and {extent} != {wanted}")
-    return code.derived(f"{step} if {extent} != 1 else 0", "k")
+    code.fail_if(f"{dimension} != 1 and {dimension} != {wanted}")
+    return code.derived(f"{step} if {dimension} != 1 else 0", "k")
 
 
-def reduction(code, op, kept, extents) -> None:
+def reduction(code, op, kept, dimensions) -> None:
     """Sum items of an input over the axes that are not kept, in the loop that makes them."""
     result = op.outputs[0]
-    fold_items(code, op.inputs[0], result, kept, extents, total_of(result.dtype))
+    fold_items(code, op.inputs[0], result, kept, dimensions, total_of(result.dtype))
 
 
-def fold_items(code, tensor, result, kept, extents, fold, finish="") -> None:
+def fold_items(code, tensor, result, kept, dimensions, fold, finish="") -> None:
     """Fold items of a tensor over the axes that are not kept, in the loop that makes them."""
-    group = joined(code, [tensor], code.extents(tensor))
+    group = joined(code, [tensor], code.dimensions(tensor))
     text = cast_text(item_of(code, group, tensor), result.dtype)
-    fold_texts(code, group, text, result, kept, extents, fold, finish)
+    fold_texts(code, group, text, result, kept, dimensions, fold, finish)
 
 
-def fold_texts(code, group, text, result, kept, extents, fold, finish="") -> None:
-    """Fold what source gives in a group's loop, for a result with some extents."""
+def fold_texts(code, group, text, result, kept, dimensions, fold, finish="") -> None:
+    """Fold what source gives in a group's loop, for a result with some dimensions."""
     dtype = result.dtype
-    if not extents:
+    if not dimensions:
         target = code.name("s")
     else:
-        target = Block(code.new(dtype, extents, "s").base, tuple(extents))
-    code.bind(result, Lazy(group, "", dtype, tuple(extents)))
+        target = Block(code.new(dtype, dimensions, "s").base, tuple(dimensions))
+    code.bind(result, Lazy(group, "", dtype, tuple(dimensions)))
     group.add_sum(result, text, dtype, target, kept, fold, finish)

@@ -1,6 +1,6 @@
 """Generated source: what stands for a tensor, as a variable or a stretch of a buffer; its dtypes.
 
-Extents are source too: a literal, or the name of an integer variable.
+Dimensions are source too: a literal, or the name of an integer variable.
 """
 
 import math
@@ -18,7 +18,7 @@ class Scalar:
     text: str
     dtype: np.dtype
 
-    extents = ()
+    dimensions = ()
 
 
 @dataclass(eq=False)
@@ -39,7 +39,7 @@ class Block:
     """Consecutive items of a buffer, in C order."""
 
     base: Base
-    extents: tuple[str, ...]
+    dimensions: tuple[str, ...]
     offset: str = ""
 
     @property
@@ -64,7 +64,7 @@ class Lazy:
     group: object
     text: str
     dtype: np.dtype
-    extents: tuple[str, ...]
+    dimensions: tuple[str, ...]
 
 
 #: Integers that are kept item by item, as shapes are made of them.
@@ -79,7 +79,7 @@ class Vector:
     dtype: np.dtype
 
     @property
-    def extents(self):
+    def dimensions(self):
         """Its length."""
         return (str(len(self.texts)),)
 
@@ -96,23 +96,23 @@ class Transposed:
         return self.block.dtype
 
     @property
-    def extents(self):
+    def dimensions(self):
         """Of the matrix that it stands for."""
-        return self.block.extents[::-1]
+        return self.block.dimensions[::-1]
 
 
-def factors(extents) -> list[str]:
+def factors(dimensions) -> list[str]:
     """Sources of numbers whose product says how many items there are."""
-    known = min(math.prod(int(e) for e in extents if e.isdigit()), 2 * MOST_ITEMS)
-    names = [e for e in extents if not e.isdigit()]
+    known = min(math.prod(int(e) for e in dimensions if e.isdigit()), 2 * MOST_ITEMS)
+    names = [e for e in dimensions if not e.isdigit()]
     if known == 0:
         return ["0"]
     return ([str(known)] if known != 1 or not names else []) + names
 
 
-def product(extents) -> str:
+def product(dimensions) -> str:
     """Source of how many items there are."""
-    return " * ".join(factors(extents))
+    return " * ".join(factors(dimensions))
 
 
 def total(*terms) -> str:

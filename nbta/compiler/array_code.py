@@ -260,7 +260,7 @@ class ArrayCode:
         self.plain = plain
         self._made = {}
         self.written: dict = {}  # what is the same for elements of one shape in one trip, by array
-        self.found: dict = {}  # extents of what was read, by that, the index and the lines
+        self.found: dict = {}  # dimensions of what was read, by that, the index and the lines
         self.ahead: dict = {}  # places that were taken before the operation that writes
         self.stored: dict = {}  # the place of a tensor in an array
         self.reserved: set = set()  # writes for which there is room already
@@ -306,7 +306,7 @@ class _Array:
         self.may_differ = bool(self.rank) and not self.infers  # elements may be of several shapes
         row = op.facts.row
         self.packed = row is not None and self.rank == len(row) and not self.adds
-        self.row = tuple(map(str, row or ()))  # extents of a packed element
+        self.row = tuple(map(str, row or ()))  # dimensions of a packed element
         self.length = self.limit = None
         code.initial += [
             (self.record + rt.ITEM, self.data.dtype.itemsize),
@@ -340,16 +340,16 @@ class _Array:
         code.add(code.pointer(self.data, f"W[{self.record}]"))
         return name
 
-    def give(self, code, extents):
-        """Say which extents the element has that is to be written."""
-        for axis, extent in enumerate(extents):
-            code.add(assign(self.word(rt.GIVEN + axis), extent))
+    def give(self, code, dimensions):
+        """Say which dimensions the element has that is to be written."""
+        for axis, dimension in enumerate(dimensions):
+            code.add(assign(self.word(rt.GIVEN + axis), dimension))
 
-    def extents(self, code, shape, expected=()):
-        """Extents of an element in variables, held against what is known or expected of them."""
+    def dimensions(self, code, shape, expected=()):
+        """Dimensions of an element in variables, held against what is known or expected of them."""
         found = []
         for axis, known in enumerate(shape):
-            text = self.word(rt.EXTENTS + axis)
+            text = self.word(rt.DIMENSIONS + axis)
             if expected:
                 code.fail_if(f"{text} != {expected[axis]}")
                 found.append(expected[axis])
@@ -357,15 +357,15 @@ class _Array:
                 code.fail_if(f"{text} != {known}")
                 found.append(str(known))
             else:
-                found.append(code.known_extent(known) or code.variable(text))
-                if code.known_extent(known):
+                found.append(code.known_dimension(known) or code.variable(text))
+                if code.known_dimension(known):
                     code.fail_if(f"{text} != {found[-1]}")
         return tuple(found)
 
 
 def _known(op):
     shape = op.attrs.get("element_shape")
-    return shape is not None and all(type(extent) is int for extent in shape)
+    return shape is not None and all(type(dimension) is int for dimension in shape)
 
 
 def _create(code, op, array):
@@ -398,8 +398,8 @@ def _write(code, op, array):
             _put(code, array, start, found)
         code.bind(op.outputs[0], _FLOW)
         return
-    array.give(code, found.extents)
-    _note_shape(code, op, found.extents)
+    array.give(code, found.dimensions)
+    _note_shape(code, op, found.dimensions)
     index = code.integer(op.inputs[1])
     if array.rank or array.adds:
         start = array.call(code, rt.WRITE_SLOT, index)
@@ -444,7 +444,7 @@ def filled(code, body) -> list[int]:
     return list(found)
 
 
-def slot_ahead(code, op, extents) -> Block | None:
+def slot_ahead(code, op, dimensions) -> Block | None:
     """The slot that a result will be written to, taken before it is computed."""
     array = code.arrays.of(code, op.inputs[0])
     if not isinstance(code.values.get(op.inputs[1]), Scalar):
@@ -452,11 +452,11 @@ def slot_ahead(code, op, extents) -> Block | None:
     if array.packed:
         start = _packed_slot(code, op, array)
     else:
-        array.give(code, extents)
-        _note_shape(code, op, extents)
+        array.give(code, dimensions)
+        _note_shape(code, op, dimensions)
         start = array.call(code, rt.WRITE_SLOT, code.integer(op.inputs[1]))
     code.arrays.ahead[op] = code.arrays.stored[array, op.inputs[2]] = start
-    return Block(array.data, tuple(extents), start)
+    return Block(array.data, tuple(dimensions), start)
 
 
 def kept_in_slots(code, body, following, first):
@@ -493,14 +493,14 @@ def _put(code, array, start, value):
         i = code.name("i")
         at = f"{array.data.name}[{total(offset, i)}]"
         line = assign(at, cast_text(f"{at} + {value.at(i)}", value.dtype))
-        code.nested([over(i, product(value.extents))], line)
+        code.nested([over(i, product(value.dimensions))], line)
 
 
 def _store(code, array, offset, value):
     if isinstance(value, Scalar):
         code.add(assign(f"{array.data.name}[{offset}]", value.text))
     else:
-        source = value.base.name, value.offset or 0, product(value.extents)
+        source = value.base.name, value.offset or 0, product(value.dimensions)
         code.add(do("copy", array.data.name, offset, *source))
 
 
@@ -513,24 +513,24 @@ def _read(code, op, array):
     if not array.rank:
         code.bind(op.outputs[0], code.local(f"{array.data.name}[{start}]", array.data.dtype))
         return
-    view = Block(array.data, _extents_read(code, op, array), start)
+    view = Block(array.data, _dimensions_read(code, op, array), start)
     code.bind(op.outputs[0], _kept(code, view) if array.adds and not array.clears else view)
 
 
-def _note_shape(code, op, extents):
+def _note_shape(code, op, dimensions):
     """Note what the elements that a trip writes to a tape have the shape of, by name."""
     key = code.arrays.plain.key(op.inputs[0])
     if code.arrays.plain.is_tape(key):
-        shape = tuple(map(code.canonical, extents))
+        shape = tuple(map(code.canonical, dimensions))
         code.arrays.written[key] = (op.graph, op.inputs[1], shape)
 
 
-def _extents_read(code, op, array):
-    """Extents of what is read: of tapes that a trip wrote by the same names, the same again."""
+def _dimensions_read(code, op, array):
+    """Dimensions of what is read: of tapes that a trip wrote by the same names, the same again."""
     written = code.arrays.written.get(code.arrays.plain.key(op.inputs[0]))
     place = written and (written, op.inputs[1], op.graph)
     expected = code.arrays.found.get(place, ()) if array.may_differ else ()
-    found = array.extents(code, op.outputs[0].spec.shape, expected)
+    found = array.dimensions(code, op.outputs[0].spec.shape, expected)
     if place and array.may_differ:
         code.arrays.found[place] = found
     return found
@@ -538,7 +538,7 @@ def _extents_read(code, op, array):
 
 def _kept(code, view):
     """A copy of what may be added to later."""
-    block = code.new(view.dtype, view.extents)
+    block = code.new(view.dtype, view.dimensions)
     code.copy_to(block, view)
     return block
 
@@ -554,18 +554,18 @@ def _first(tensor):
 
 def _shape_when_empty(code, array, count, shape):
     """Where there are no elements, let what the graph knows be their shape."""
-    extents = [str(n) if type(n) is int else code.known_extent(n) for n in shape]
-    if None in extents or (count not in ("0", 0) and str(count).isdigit()):
+    dimensions = [str(n) if type(n) is int else code.known_dimension(n) for n in shape]
+    if None in dimensions or (count not in ("0", 0) and str(count).isdigit()):
         return
     with code.branch(when(f"{count} == 0 and {array.word(rt.KNOWN)} == 0")):
-        for axis, extent in enumerate(extents):
-            code.add(assign(array.word(rt.EXTENTS + axis), extent))
-        code.add(assign(array.word(rt.COUNT), product(extents)))
+        for axis, dimension in enumerate(dimensions):
+            code.add(assign(array.word(rt.DIMENSIONS + axis), dimension))
+        code.add(assign(array.word(rt.COUNT), product(dimensions)))
         code.add(assign(array.word(rt.KNOWN), 1))
 
 
 def _gather(code, op, array):
-    (count,) = code.extents(op.inputs[1])
+    (count,) = code.dimensions(op.inputs[1])
     first, shape = _first(op.inputs[1]), op.attrs.get("element_shape")
     if op.attrs.get("strict") and not shapes.is_known(shape):
         code.fail_if(f"{count} == 0")
@@ -573,24 +573,24 @@ def _gather(code, op, array):
         _shape_when_empty(code, array, count, op.outputs[0].spec.shape[1:])
     for axis, known in enumerate(shape or ()):
         if type(known) is int:
-            code.fail_if(f"{array.word(rt.EXTENTS + axis)} != {known}")
+            code.fail_if(f"{array.word(rt.DIMENSIONS + axis)} != {known}")
     if first is not None:
         start = array.call(code, rt.READ_ALL, count, str(first))
     elif array.may_differ:
         _look_at_first(code, array, code.value(op.inputs[1]), count, shapes.is_known(shape))
     code.fail_if(f"{array.word(rt.KNOWN)} == {rt.NOTHING}")
-    extents = (count, *array.extents(code, op.outputs[0].spec.shape[1:]))
+    dimensions = (count, *array.dimensions(code, op.outputs[0].spec.shape[1:]))
     if first is not None:
-        view = Block(array.data, extents, start)
+        view = Block(array.data, dimensions, start)
         code.bind(op.outputs[0], _kept(code, view) if array.adds and not array.clears else view)
         return
     indices = code.value(op.inputs[1])
-    block = code.result(op, extents=extents)
-    j, items = code.name("j"), product(extents[1:])
+    block = code.result(op, dimensions=dimensions)
+    j, items = code.name("j"), product(dimensions[1:])
     with code.branch(over(j, count)):
         start = array.call(code, rt.READ_SLOT, f"int64({indices.at(j)})")
-        for axis, extent in enumerate(extents[1:] if array.may_differ else ()):
-            code.fail_if(f"{array.word(rt.EXTENTS + axis)} != {extent}")
+        for axis, dimension in enumerate(dimensions[1:] if array.may_differ else ()):
+            code.fail_if(f"{array.word(rt.DIMENSIONS + axis)} != {dimension}")
         code.add(
             f"copy({block.base.name}, {total(block.offset, times(j, items))}, "
             f"{array.data.name}, {start}, {items})"
@@ -609,13 +609,13 @@ def _look_at_first(code, array, indices, count, known):
 
 def _scatter(code, op, array):
     value = code.value(op.inputs[2])
-    (count,) = code.extents(op.inputs[1])
+    (count,) = code.dimensions(op.inputs[1])
     code.bind(op.outputs[0], _FLOW)
-    if not value.extents:
+    if not value.dimensions:
         code.fail_if("True")
         return
-    code.fail_if(f"{count} != {value.extents[0]}")
-    array.give(code, value.extents[1:])
+    code.fail_if(f"{count} != {value.dimensions[0]}")
+    array.give(code, value.dimensions[1:])
     if op.attrs.get("unstacks") and array.infers and not array.adds:
         with code.branch(when(f"{count} == 0")):
             array.call(code, rt.FIT, stem="z")
@@ -624,13 +624,13 @@ def _scatter(code, op, array):
         array.call(code, rt.WRITE_ALL, count, value.address, "z")
         return
     indices = None if whole else code.value(op.inputs[1])
-    j, items = code.name("j"), product(value.extents[1:])
+    j, items = code.name("j"), product(value.dimensions[1:])
     with code.branch(over(j, count)):
         slot = j if whole else indices.at(j)
         start = array.call(code, rt.WRITE_SLOT, f"int64({slot})")
         row = total(value.offset, times(j, items))
         if array.rank:
-            _put(code, array, start, Block(value.base, value.extents[1:], row))
+            _put(code, array, start, Block(value.base, value.dimensions[1:], row))
         else:
             _put(code, array, start, Scalar(f"{value.base.name}[{row}]", value.dtype))
 
@@ -638,24 +638,24 @@ def _scatter(code, op, array):
 def _split(code, op, array):
     value, lengths = code.value(op.inputs[1]), code.value(op.inputs[2])
     code.bind(op.outputs[0], _FLOW)
-    if not value.extents:
+    if not value.dimensions:
         code.fail_if("True")
         return
-    (count,), j = lengths.extents, code.name("j")
-    begin, rest = code.variable("0", "b"), product(value.extents[1:])
-    _check_lengths(code, op, array, lengths, value.extents[0])
+    (count,), j = lengths.dimensions, code.name("j")
+    begin, rest = code.variable("0", "b"), product(value.dimensions[1:])
+    _check_lengths(code, op, array, lengths, value.dimensions[0])
     with code.branch(over(j, count)):
-        extents = (code.variable(f"int64({lengths.at(j)})", "l"), *value.extents[1:])
-        array.give(code, extents)
+        dimensions = (code.variable(f"int64({lengths.at(j)})", "l"), *value.dimensions[1:])
+        array.give(code, dimensions)
         start = array.call(code, rt.WRITE_SLOT, j)
         row = total(value.offset, times(begin, rest))
-        _put(code, array, start, Block(value.base, extents, row))
-        code.add(accumulate(begin, extents[0]))
+        _put(code, array, start, Block(value.base, dimensions, row))
+        code.add(accumulate(begin, dimensions[0]))
 
 
 def _check_lengths(code, op, array, lengths, rows):
     """Let lengths be none below zero, as many as there are slots, and add up to all rows."""
-    (count,), j, found = lengths.extents, code.name("j"), code.variable("0", "n")
+    (count,), j, found = lengths.dimensions, code.name("j"), code.variable("0", "n")
     with code.branch(over(j, count)):
         length = code.variable(f"int64({lengths.at(j)})", "l")
         code.fail_if(f"{length} < 0")
@@ -670,17 +670,17 @@ def _concat(code, op, array):
     count = code.variable(code.integer(op.inputs[2]) if given else array.word(rt.SIZE))
     code.fail_if(f"{count} < 0 or {count} > {array.word(rt.SIZE)}")
     rest = _after_rows(code, op, array, count)
-    lengths = code.result(op, extents=(count,), index=1)
+    lengths = code.result(op, dimensions=(count,), index=1)
     rows = code.variable("0", "n")
     with code.branch(over(j, count)):
         if array.may_differ:
             array.call(code, rt.LOOK_AT, j, stem="z")
-        for axis, extent in enumerate(rest, 1):
-            code.fail_if(f"{array.word(rt.EXTENTS + axis)} != {extent}")
-        code.add(assign(lengths.at(j), array.word(rt.EXTENTS)))
-        code.add(accumulate(rows, array.word(rt.EXTENTS)))
+        for axis, dimension in enumerate(rest, 1):
+            code.fail_if(f"{array.word(rt.DIMENSIONS + axis)} != {dimension}")
+        code.add(assign(lengths.at(j), array.word(rt.DIMENSIONS)))
+        code.add(accumulate(rows, array.word(rt.DIMENSIONS)))
     length = _agreed(code, op.outputs[0].spec.shape[0], rows)
-    block = code.result(op, extents=(length, *rest))
+    block = code.result(op, dimensions=(length, *rest))
     begin = code.variable("0", "b")
     with code.branch(over(j, count)):
         start = array.call(code, rt.READ_SLOT, j)
@@ -693,7 +693,7 @@ def _concat(code, op, array):
 
 
 def _after_rows(code, op, array, count):
-    """Extents of what is joined, after the first one; of nothing those that somebody told."""
+    """Dimensions of what is joined, after the first one; of nothing those that somebody told."""
     shape, asked = op.outputs[0].spec.shape, op.attrs.get("element_shape_except0")
     told = code.value(op.inputs[3]) if len(op.inputs) > 3 else None
     with code.branch(when(f"{count} > 0")):
@@ -704,23 +704,25 @@ def _after_rows(code, op, array, count):
         code.fail_if(f"{count} == 0")
     found = []
     for axis in range(1, array.rank):
-        extent = code.variable(array.word(rt.EXTENTS + axis))
+        dimension = code.variable(array.word(rt.DIMENSIONS + axis))
         if told is not None:
-            code.nested([when(f"{count} == 0")], assign(extent, f"int64({told.at(str(axis))})"))
+            code.nested([when(f"{count} == 0")], assign(dimension, f"int64({told.at(str(axis))})"))
         elif shapes.is_known(asked):
-            code.nested([when(f"{count} == 0 and {extent} < 0")], assign(extent, asked[axis - 1]))
+            code.nested(
+                [when(f"{count} == 0 and {dimension} < 0")], assign(dimension, asked[axis - 1])
+            )
         for known in (shape[axis], None if asked is None else asked[axis - 1]):
-            extent = _agreed(code, known, extent)
-        found.append(extent)
+            dimension = _agreed(code, known, dimension)
+        found.append(dimension)
     return found
 
 
-def _agreed(code, known, extent):
-    """An extent, held against what the graph knows of it."""
-    name = str(known) if type(known) is int else code.known_extent(known)
-    if name is None or name == extent:
-        return extent
-    code.fail_if(f"{extent} != {name}")
+def _agreed(code, known, dimension):
+    """A dimension, held against what the graph knows of it."""
+    name = str(known) if type(known) is int else code.known_dimension(known)
+    if name is None or name == dimension:
+        return dimension
+    code.fail_if(f"{dimension} != {name}")
     return name
 
 
@@ -810,14 +812,18 @@ def _read_packed(code, op, array):
 
 
 def _gather_packed(code, op, array):
-    (count,) = code.extents(op.inputs[1])
-    first, extents, size = _first(op.inputs[1]), (count, *array.row), product(array.row)
+    (count,) = code.dimensions(op.inputs[1])
+    first, dimensions, size = _first(op.inputs[1]), (count, *array.row), product(array.row)
     if first is not None:
         code.fail_if(f"{count} + {first} > {array.length}")
         start = times(str(first), size) if first else ""
-        code.bind(op.outputs[0], Block(array.data, extents, start))
+        code.bind(op.outputs[0], Block(array.data, dimensions, start))
         return
-    indices, block, j = code.value(op.inputs[1]), code.result(op, extents=extents), code.name("j")
+    indices, block, j = (
+        code.value(op.inputs[1]),
+        code.result(op, dimensions=dimensions),
+        code.name("j"),
+    )
     with code.branch(over(j, count)):
         index = code.variable(f"int64({indices.at(j)})", "k")
         code.fail_if(f"{index} < 0 or {index} >= {array.length}")
@@ -861,9 +867,9 @@ def _write_slots(code, op, array):
 
 
 def _gather_slots(code, op, array):
-    count = code.variable(code.integer(op.inputs[1]))  # an extent, as it is now
+    count = code.variable(code.integer(op.inputs[1]))  # a dimension, as it is now
     code.fail_if(f"{count} < 0")
-    block = code.result(op, extents=(count,))
+    block = code.result(op, dimensions=(count,))
     code.add(do("copy", block.base.name, block.offset or 0, array.data.name, 0, count))
 
 

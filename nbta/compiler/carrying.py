@@ -47,8 +47,8 @@ def nothing_like(value):
         return empty_tape(value.spec)
     if value.kind != DATA:
         return special(value.kind)
-    extents = [extent if type(extent) is int else 0 for extent in value.spec.shape]
-    return np.zeros(extents, value.dtype)
+    dimensions = [dimension if type(dimension) is int else 0 for dimension in value.spec.shape]
+    return np.zeros(dimensions, value.dtype)
 
 
 def bodies_of(home, op):

@@ -1,7 +1,7 @@
-"""What is known of elements of an array: their shape, or the extents of rows of several lengths.
+"""What is known of elements of an array: their shape, or the dimensions of rows of several lengths.
 
 Rows of several lengths are one vector of all their items, one row after the other, and a matrix of
-their extents.
+their dimensions.
 """
 
 from functools import partial
@@ -81,8 +81,8 @@ def put_values(array: Access, write) -> Tensor:
     return array.split(*write.inputs[1:3])
 
 
-def _put_extents(array, write):
-    """The same of the extents of those values."""
+def _put_dimensions(array, write):
+    """The same of the dimensions of those values."""
     if write.record is WRITE:
         return array.write(write.inputs[1], shape_of(write.inputs[2]))
     if write.record is SCATTER:
@@ -95,10 +95,10 @@ def _put_extents(array, write):
     return array.scatter(slots, concatenate([first, rest], axis=1))
 
 
-def _repeated(extents, vector):
-    """Extents, once for each item of a vector."""
+def _repeated(dimensions, vector):
+    """Dimensions, once for each item of a vector."""
     count = getitem(shape_of(vector), 0)
-    return add(zeros(stack([count, extents.spec.shape[0]]), INT64), extents)
+    return add(zeros(stack([count, dimensions.spec.shape[0]]), INT64), dimensions)
 
 
 def stacked(graph, array: Access, spec) -> Tensor:
@@ -107,8 +107,8 @@ def stacked(graph, array: Access, spec) -> Tensor:
     return array.gather(arange(size), Spec(spec.dtype, (None, *spec.shape)))
 
 
-def extents_of_rows(tapes, create) -> Tensor | None:
-    """The extents of each row that an array has in the end, in the graph that makes it.
+def dimensions_of_rows(tapes, create) -> Tensor | None:
+    """The dimensions of each row that an array has in the end, in the graph that makes it.
 
     Those of slots without any are zeros. None where they are unknown.
     """
@@ -116,7 +116,7 @@ def extents_of_rows(tapes, create) -> Tensor | None:
     if not rank:
         return None
     spec = Spec(INT64, (rank,))
-    found = noted(tapes, create, {"dtype": INT64, "element_shape": spec.shape}, _put_extents)
+    found = noted(tapes, create, {"dtype": INT64, "element_shape": spec.shape}, _put_dimensions)
     with graph.as_default(), graph.control_dependencies(None):
         return None if found is None else stacked(graph, found, spec)
 
@@ -141,12 +141,12 @@ def each(graph, count, first, following):
         return add_while(goes_on, body, start, scope).outputs[1]
 
 
-def packed(graph, array: Access, extents, dtype) -> Tensor:
+def packed(graph, array: Access, dimensions, dtype) -> Tensor:
     """The items of all rows of an array, in a graph that is being built."""
-    begins, rank = begins_of(extents), extents.spec.shape[1]
+    begins, rank = begins_of(dimensions), dimensions.spec.shape[1]
 
     def filled(row, items):
-        part = _part(row.graph, begins, extents, row)
+        part = _part(row.graph, begins, dimensions, row)
 
         def put():
             found = Access(*map(current().resolve, array)).read(row, Spec(dtype, (None,) * rank))
@@ -154,55 +154,55 @@ def packed(graph, array: Access, extents, dtype) -> Tensor:
 
         return cond(less(part.start, part.stop), put, lambda: items)  # there may be no row
 
-    total = summed(prod(extents, axis=1))
-    return each(graph, getitem(shape_of(extents), 0), zeros(reshape(total, (1,)), dtype), filled)
+    total = summed(prod(dimensions, axis=1))
+    return each(graph, getitem(shape_of(dimensions), 0), zeros(reshape(total, (1,)), dtype), filled)
 
 
-def unpacked(graph, array: Access, extents, items) -> Tensor:
+def unpacked(graph, array: Access, dimensions, items) -> Tensor:
     """The flow of an array after writes of all rows."""
-    begins = begins_of(extents)
+    begins = begins_of(dimensions)
 
     def written(row, flow):
-        found = row_of(items, begins, extents, row)
+        found = row_of(items, begins, dimensions, row)
         return Access(row.graph.resolve(array.handle), flow).write(row, found)
 
-    return each(graph, getitem(shape_of(extents), 0), array.flow, written)
+    return each(graph, getitem(shape_of(dimensions), 0), array.flow, written)
 
 
-def row_of(items, begins, extents, row) -> Tensor:
+def row_of(items, begins, dimensions, row) -> Tensor:
     """A row among the items of all."""
     graph = row.graph
-    found = getitem(graph.resolve(items), _part(graph, begins, extents, row))
-    return reshape(found, getitem(graph.resolve(extents), row))
+    found = getitem(graph.resolve(items), _part(graph, begins, dimensions, row))
+    return reshape(found, getitem(graph.resolve(dimensions), row))
 
 
-def rows_of(items, begins, extents, rows) -> Tensor:
+def rows_of(items, begins, dimensions, rows) -> Tensor:
     """Several rows, which all are of one shape, stacked."""
     graph = rows.graph
     count = getitem(shape_of(rows), 0)
-    found = take(graph.resolve(extents), rows, axis=0)
-    extents = floor_divide(summed(found, axis=0), maximum(count, ONE))  # there may be no row
+    found = take(graph.resolve(dimensions), rows, axis=0)
+    dimensions = floor_divide(summed(found, axis=0), maximum(count, ONE))  # there may be no row
     places = expand_dims(take(graph.resolve(begins), rows, axis=0), 1)
-    within = expand_dims(arange(prod(extents)), 0)
-    shape = concatenate([stack([count]), extents])
+    within = expand_dims(arange(prod(dimensions)), 0)
+    shape = concatenate([stack([count]), dimensions])
     return reshape(take(graph.resolve(items), add(places, within), axis=0), shape)
 
 
-def joined(items, extents) -> list[Tensor]:
+def joined(items, dimensions) -> list[Tensor]:
     """The first rows joined along their first axis, and their lengths; alike after that axis."""
-    count, lengths = getitem(shape_of(extents), 0), getitem(extents, (slice(None), 0))
-    rest = getitem(extents, (slice(None), slice(1, None)))
+    count, lengths = getitem(shape_of(dimensions), 0), getitem(dimensions, (slice(None), 0))
+    rest = getitem(dimensions, (slice(None), slice(1, None)))
     rest = floor_divide(summed(rest, axis=0), maximum(count, ONE))  # there may be no row
     shape = concatenate([stack([summed(lengths)]), rest])
     return [reshape(getitem(items, slice(None, prod(shape))), shape), lengths]
 
 
-def begins_of(extents) -> Tensor:
+def begins_of(dimensions) -> Tensor:
     """Where each row begins among the items of all."""
-    lengths = prod(extents, axis=1)
+    lengths = prod(dimensions, axis=1)
     return subtract(cumsum(lengths), lengths)
 
 
-def _part(graph, begins, extents, row):
+def _part(graph, begins, dimensions, row):
     begin = getitem(graph.resolve(begins), row)
-    return slice(begin, add(begin, prod(getitem(graph.resolve(extents), row))))
+    return slice(begin, add(begin, prod(getitem(graph.resolve(dimensions), row))))

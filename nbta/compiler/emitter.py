@@ -67,9 +67,9 @@ class Call:
     op : Operation
     inputs : list of (int, dtype, int)
         Word, dtype and rank of what is handed over: its address, or the item itself in two words
-        where the rank is -1; then its extents.
+        where the rank is -1; then its dimensions.
     outputs : list of int
-        Words of the results: address, extents.
+        Words of the results: address, dimensions.
     """
 
     def __init__(self, op, inputs, outputs):
@@ -178,10 +178,12 @@ def _hand_over(code, tensor):
         base = code.base(value.dtype, "h")
         code.add(code.pointer(base, f"w + {8 * word}"), assign(f"{base.name}[0]", value.text))
         return word, value.dtype, -1
-    word = code.word(1 + len(value.extents))
+    word = code.word(1 + len(value.dimensions))
     code.add(assign(f"W[{word}]", value.address))
-    code.add(*(assign(f"W[{word + 1 + k}]", extent) for k, extent in enumerate(value.extents)))
-    return word, value.dtype, len(value.extents)
+    code.add(
+        *(assign(f"W[{word + 1 + k}]", dimension) for k, dimension in enumerate(value.dimensions))
+    )
+    return word, value.dtype, len(value.dimensions)
 
 
 def _take(code, op, tensor, word):
@@ -191,12 +193,12 @@ def _take(code, op, tensor, word):
     if spec.rank == 0 and code.is_number(spec.dtype):
         code.bind(tensor, code.local(f"{source.name}[0]", spec.dtype))
         return
-    extents = tuple(
+    dimensions = tuple(
         str(known) if type(known) is int else code.variable(f"W[{word + 1 + axis}]")
         for axis, known in enumerate(spec.shape)
     )
-    block = code.result(op, spec.dtype, extents, tensor.index)
-    code.copy_to(block, Block(source, extents))
+    block = code.result(op, spec.dtype, dimensions, tensor.index)
+    code.copy_to(block, Block(source, dimensions))
 
 
 def operations(body) -> list:
@@ -592,7 +594,7 @@ def _put_back(code, blocks):
         homes = [replace(base, name=code.name("z")) for base in bases]
         code.add(*(code.pointer(home, f"W[{home.word}]") for home in homes))
         items = [code.name("t") for _ in bases]
-        with code.nest(over(i, product(blocks[0].extents))):
+        with code.nest(over(i, product(blocks[0].dimensions))):
             code.add(*(assign(t, f"{b.name}[{i}]") for t, b in zip(items, bases, strict=True)))
             code.add(*(assign(f"{h.name}[{i}]", t) for t, h in zip(items, homes, strict=True)))
         code.add(*(assign(b.name, h.name) for b, h in zip(bases, homes, strict=True)))
@@ -606,7 +608,7 @@ def _swapped(code, pairs):
         for other, back in blocks[place + 1 :]:
             if one.has(back) and other.has(value):
                 i, item = code.name("i"), code.name("t")
-                with code.nest(over(i, product(one.value.extents))):
+                with code.nest(over(i, product(one.value.dimensions))):
                     code.add(
                         assign(item, one.value.at(i)), assign(one.value.at(i), other.value.at(i))
                     )
@@ -644,8 +646,8 @@ class _Place:
             return
         block, code = self.value, self._code
 
-        def place(extents):
-            same = all(map(code.same, extents, block.extents))
+        def place(dimensions):
+            same = all(map(code.same, dimensions, block.dimensions))
             return block if same and code.is_free(block.base) else None
 
         code.destinations[tensor] = place
@@ -660,7 +662,7 @@ class _Place:
         return (
             blocks
             and (value.base, value.offset) == (own.base, own.offset)
-            and all(map(self._code.same, value.extents, own.extents))
+            and all(map(self._code.same, value.dimensions, own.dimensions))
         )
 
     def saved(self, value, others):
@@ -672,7 +674,7 @@ class _Place:
         bases = {other.value.base for other in others if isinstance(other.value, Block)}
         if value.base not in bases:
             return value
-        kept = code.new(value.dtype, value.extents)
+        kept = code.new(value.dtype, value.dimensions)
         code.copy_to(kept, value)
         return kept
 
@@ -697,20 +699,20 @@ class _Variable(_Place):
         if found is not None and self._fixed:
             self._array, place = found
             self._following = following
-            self.value = Block(self._array.data, value.extents, code.variable(place, "v"))
+            self.value = Block(self._array.data, value.dimensions, code.variable(place, "v"))
             return
-        extents = value.extents
+        dimensions = value.dimensions
         if not self._fixed:
-            extents = tuple(code.variable(e) for e in extents)
+            dimensions = tuple(code.variable(e) for e in dimensions)
         if self._fixed and beside is None and code.takes(first, value):
             self.value = value
             return
         beside = beside if self._fixed else None
-        block = code.new(spec.dtype, value.extents, "v", beside)
+        block = code.new(spec.dtype, value.dimensions, "v", beside)
         if self._fixed and beside is None:
             code.note_start(variable.loop.op, value)
         code.copy_to(block, value)
-        self.value = Block(block.base, extents)
+        self.value = Block(block.base, dimensions)
 
     @property
     def is_view(self):
@@ -730,9 +732,9 @@ class _Variable(_Place):
 
     def enter(self):
         """At the beginning of a trip."""
-        for extent in self.value.extents if not getattr(self, "_fixed", True) else ():
-            if not extent.isdigit():
-                self._code.note_variable(extent)
+        for dimension in self.value.dimensions if not getattr(self, "_fixed", True) else ():
+            if not dimension.isdigit():
+                self._code.note_variable(dimension)
 
     def holds(self, value):
         """Whether a value is in its place already."""
@@ -752,10 +754,10 @@ class _Variable(_Place):
             code.add(assign(self.value.offset, place))
             return
         if not self._fixed:
-            code.room(self.value.base, value.extents)
+            code.room(self.value.base, value.dimensions)
         code.copy_to(self.value, value)
         if not self._fixed:
-            pairs = zip(self.value.extents, value.extents, strict=True)
+            pairs = zip(self.value.dimensions, value.dimensions, strict=True)
             code.add(*(assign(mine, theirs) for mine, theirs in pairs if mine != theirs))
 
 
@@ -870,7 +872,7 @@ def _only_ranked(op):
 
 
 def _keeps_shape(variable):
-    """Whether no trip changes the extents of a loop's variable."""
+    """Whether no trip changes the dimensions of a loop's variable."""
     specs = variable.parameter.spec, variable.following.spec
     alike = specs[0].shape == specs[1].shape
     if alike and None not in specs[0].shape:
@@ -901,8 +903,8 @@ class _Result(_Place):
             zero = "False" if spec.dtype.kind == "b" else "0"
             self.value = code.local(zero, spec.dtype, "r")
             return
-        extents = tuple(str(e) if type(e) is int else code.variable("0") for e in spec.shape)
-        self.value = Block(code.base(spec.dtype, "r", code.word(2)), extents)
+        dimensions = tuple(str(e) if type(e) is int else code.variable("0") for e in spec.shape)
+        self.value = Block(code.base(spec.dtype, "r", code.word(2)), dimensions)
         code.add(code.pointer(self.value.base, f"W[{self.value.base.word}]"))
 
     def holds(self, value):
@@ -922,9 +924,9 @@ class _Result(_Place):
         if self.may_change:
             code.copy_to(self.value, value)
             return
-        code.room(self.value.base, value.extents)
+        code.room(self.value.base, value.dimensions)
         code.copy_to(self.value, value)
-        pairs = zip(self.value.extents, value.extents, strict=True)
+        pairs = zip(self.value.dimensions, value.dimensions, strict=True)
         code.add(*(assign(mine, theirs) for mine, theirs in pairs if not mine.isdigit()))
 
 
@@ -952,7 +954,7 @@ class Emitter(Code):
         self.tiles: list = []
         self.joint: list = []
         self._left = Counter()
-        self._measured = Counter()  # those of them that ask for extents alone
+        self._measured = Counter()  # those of them that ask for dimensions alone
         self._on_base = defaultdict(set)
         self._writes: dict = {}  # what may be computed in its slot: operation and lines, by tensor
         self._done: set = set()
@@ -1023,12 +1025,12 @@ class Emitter(Code):
         self.call_guards(body, rows.guard, rows.guard)
         self._rows.update(dict.fromkeys(rows.operations, rows))
 
-    def guard(self, index, extent) -> str | None:
+    def guard(self, index, dimension) -> str | None:
         """See `Code.guard`; of an index that each iteration around raises by as much."""
         body = self._graph
         while is_body_of_branch(body):
             body = body.outer
-        known = extent.isdigit() or self.level_of([extent]) < self.level
+        known = dimension.isdigit() or self.level_of([dimension]) < self.level
         if self._counted.get(body) is None or not known:
             return None
         at_end, between = self._between.get(body, (None, None))
@@ -1042,7 +1044,7 @@ class Emitter(Code):
             name = self._guards[place] = self.name("u")
             head.add(assign(name, f"{trips} > {COUNTED_ITERATIONS}"))
         ends = [first, f"{first} + {form[1]} * ({trips} - 1)"] if form[1] else [first]
-        doubts = [f"{end} < 0 or {end} >= {extent}" for end in ends]
+        doubts = [f"{end} < 0 or {end} >= {dimension}" for end in ends]
         if form != self.counts.affine(index, body):  # it is so between the ends alone
             doubts.append(at_end)
         for doubt in doubts:
@@ -1058,14 +1060,14 @@ class Emitter(Code):
         yield
         self._left[part] -= 1
 
-    def destination(self, tensor, dtype, extents) -> Block:
+    def destination(self, tensor, dtype, dimensions) -> Block:
         """Where a result goes: into the slot that it is written to, or where it may."""
         write, before, lines = self._writes.pop(tensor, (None, (), None))
         if write is not None and lines is self.lines and self._done.issuperset(before):
-            block = array_code.slot_ahead(self, write, extents)
+            block = array_code.slot_ahead(self, write, dimensions)
             if block is not None:
                 return block
-        return super().destination(tensor, dtype, extents)
+        return super().destination(tensor, dtype, dimensions)
 
     def is_free(self, base) -> bool:
         """Whether nothing to come uses what is in a buffer now."""
@@ -1125,11 +1127,11 @@ class Emitter(Code):
         value, rule = self.value(x), self.destinations.get(result)
         self._left[x] -= 1
         self._keep_parts(value)
-        block = rule(value.extents) if rule is not None else None
+        block = rule(value.dimensions) if rule is not None else None
         if block is None and self._may_change(value.base) and self.is_free(value.base):
             block = value
         self._left[x] += 1
-        block = block or self.new(result.dtype, value.extents)
+        block = block or self.new(result.dtype, value.dimensions)
         if block.base is value.base and block.offset == value.offset:
             self.flush_readers(block.base)
         else:
@@ -1145,7 +1147,7 @@ class Emitter(Code):
         if parts and len(parts) == len(tensors):
             for tensor in sorted(parts, key=lambda t: t.op.number):
                 value = self.values[tensor]
-                kept = self.new(value.dtype, value.extents)
+                kept = self.new(value.dtype, value.dimensions)
                 self.copy_to(kept, value)
                 self.bind(tensor, kept)
 
@@ -1153,7 +1155,7 @@ class Emitter(Code):
         """Whether a tensor is a part of a block that these very lines have taken."""
         value = self.values.get(tensor)
         here = isinstance(value, Block) and self._bound_in[tensor] is self.lines
-        return here and (value.extents, value.offset) != (block.extents, block.offset)
+        return here and (value.dimensions, value.offset) != (block.dimensions, block.offset)
 
     def _note_copy(self, op, value):
         """Note for people that a loop copies a tensor to change it."""
@@ -1256,11 +1258,11 @@ class Emitter(Code):
 
     def _is_seen(self, op):
         """Whether all indices are proven to be within their axes where a loop has no guard."""
-        x, extents = op.inputs[0], self.extents(op.inputs[0])
+        x, dimensions = op.inputs[0], self.dimensions(op.inputs[0])
         return all(
             type(index) is int
             or self.is_within(index, x, axis)
-            or self.guard(index, extents[axis]) is not None
+            or self.guard(index, dimensions[axis]) is not None
             for axis, index in enumerate(indices_of(op))
         )
 
@@ -1288,7 +1290,7 @@ class Emitter(Code):
         """Copy items."""
         self.flush_readers(target.base)
         places = target.base.name, target.offset or 0, value.base.name, value.offset or 0
-        self.add(do("copy", *places, product(value.extents)))
+        self.add(do("copy", *places, product(value.dimensions)))
 
     def call_python(self, op) -> None:
         """See `Code.call_python`."""

@@ -65,7 +65,7 @@ class Executable:
         self._code, self.function = code, code.function
         self.free: list[Workspace] = []
         #: Shapes of the last results; None where there were none yet.
-        self.shapes = [() if output.extents is None else None for output in generated.outputs]
+        self.shapes = [() if output.dimensions is None else None for output in generated.outputs]
         self._told_of_memory = False
 
     def __call__(self, given):
@@ -248,9 +248,9 @@ class Workspace:
         return [self._result(output, array) for output, array in pairs]
 
     def _result(self, output, array):
-        if output.extents is None:
+        if output.dimensions is None:
             return array
-        shape = tuple(int(self.words[word]) for word in output.extents)
+        shape = tuple(int(self.words[word]) for word in output.dimensions)
         buffer = self._buffers.pop(output.word, None)
         if buffer is None:  # then it is in the array, which may be larger
             buffer = np.empty(0, output.dtype) if array is None else array.reshape(-1)

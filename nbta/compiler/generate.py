@@ -96,14 +96,14 @@ class Output:
     word : int or None
         Of the address of its buffer and the bytes there; None for a scalar, which goes into the
         array of rank 0 that must be given.
-    extents : list of int or None
-        Words of the extents; None for a scalar.
+    dimensions : list of int or None
+        Words of the dimensions; None for a scalar.
     """
 
     dtype: np.dtype
     kind: str
     word: int | None
-    extents: list | None
+    dimensions: list | None
 
 
 def generate(program, emitter=Emitter) -> Generated:
@@ -131,7 +131,7 @@ def generate(program, emitter=Emitter) -> Generated:
         for number, tensor in enumerate(program.inputs):
             _input(code, found.inputs + number, tensor, head)
     for place, tensor in enumerate(program.inputs):
-        for axis, length in enumerate(code.extents(tensor) if tensor.spec.rank else ()):
+        for axis, length in enumerate(code.dimensions(tensor) if tensor.spec.rank else ()):
             found.lengths.setdefault(length, (place, axis))
     first = found.inputs + len(program.inputs)
     needed = [*(t.op for t in program.outputs), *program.targets]
@@ -162,7 +162,7 @@ def generate(program, emitter=Emitter) -> Generated:
         [
             f"{op.name}: {reason}",
             place_of(op),
-            value.extents,
+            value.dimensions,
             value.dtype.itemsize,
             work(code, body),
         ]
@@ -185,15 +185,15 @@ def _input(code, word, tensor, head):
     if not spec.shape and code.is_number(spec.dtype):
         code.bind(tensor, code.local(f"{base.name}[0]", spec.dtype))
         return
-    extents = []
+    dimensions = []
     for axis, known in enumerate(spec.shape):
-        text = f"extent_in({given}, {axis})"
+        text = f"dimension_in({given}, {axis})"
         if type(known) is int:
             code.fail_if(f"{text} != {known}")
-            extents.append(str(known))
+            dimensions.append(str(known))
         else:
-            extents.append(_length(code, known, text))
-    code.bind(tensor, Block(base, tuple(extents)))
+            dimensions.append(_length(code, known, text))
+    code.bind(tensor, Block(base, tuple(dimensions)))
 
 
 def _length(code, known, text):
@@ -239,15 +239,15 @@ class _Place:
             code.destinations.setdefault(made, self._take)
             code.change_here(self.base)  # nothing else is ever there
 
-    def _take(self, extents):
+    def _take(self, dimensions):
         if self._is_taken or self._code.level:
             return None
         self._is_taken = True
-        self._code.room(self.base, extents)
-        return Block(self.base, tuple(extents))
+        self._code.room(self.base, dimensions)
+        return Block(self.base, tuple(dimensions))
 
     def put(self, value):
-        """Bring the result there; the words of its extents, None for a scalar."""
+        """Bring the result there; the words of its dimensions, None for a scalar."""
         code = self._code
         if self.base is None:
             item = code.base(value.dtype, "h")
@@ -255,11 +255,11 @@ class _Place:
             code.add(assign(f"{item.name}[0]", value.text))
             return None
         if value.base is not self.base:
-            code.room(self.base, value.extents)
-            code.copy_to(Block(self.base, value.extents), value)
-        words = [code.word() for _ in value.extents]
-        code.add(*(assign(f"W[{w}]", e) for w, e in zip(words, value.extents, strict=True)))
-        self.shape = f"({''.join(e + ', ' for e in value.extents)})"
+            code.room(self.base, value.dimensions)
+            code.copy_to(Block(self.base, value.dimensions), value)
+        words = [code.word() for _ in value.dimensions]
+        code.add(*(assign(f"W[{w}]", e) for w, e in zip(words, value.dimensions, strict=True)))
+        self.shape = f"({''.join(e + ', ' for e in value.dimensions)})"
         return words
 
 
@@ -270,7 +270,7 @@ def _look_for_nan(code, results, places):
             if place.base is None:
                 found = f"{(text := code.scalar(tensor))} != {text}"
             else:
-                found = f"has_nan({place.base.name}, 0, {product(code.extents(tensor))})"
+                found = f"has_nan({place.base.name}, 0, {product(code.dimensions(tensor))})"
             code.add(refuse(found, NOT_A_NUMBER))
 
 

@@ -314,7 +314,7 @@ def encoded(name: str, entry: Entry, arrays) -> bytes | None:
     numbers = [places.get(_known(array)) for _, array in found.constants]
     pairs = list(zip(found.constants, numbers, strict=True))
     own = [array for (_, array), number in pairs if number is None]
-    outputs = [(o.dtype.str, o.kind, o.word, o.extents) for o in found.outputs]
+    outputs = [(o.dtype.str, o.kind, o.word, o.dimensions) for o in found.outputs]
     known = all(np.dtype(dtype).isbuiltin == 1 for dtype, *_ in outputs)
     if not known or not all(array.dtype.isbuiltin == 1 for array in own):
         return None
@@ -332,10 +332,10 @@ def encoded(name: str, entry: Entry, arrays) -> bytes | None:
 def _numbered(pattern):
     numbers: dict = {}
 
-    def extent(n):
+    def dimension(n):
         return [numbers.setdefault(n, len(numbers))] if isinstance(n, Dim) else n
 
-    return [shape if shape is None else list(map(extent, shape)) for shape in pattern]
+    return [shape if shape is None else list(map(dimension, shape)) for shape in pattern]
 
 
 def decoded(name: str, data: bytes, arrays) -> Entry:

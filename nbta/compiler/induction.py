@@ -243,11 +243,11 @@ class Counts(Analysis):
         if tensor.spec.rank is None or not -tensor.spec.rank <= axis < tensor.spec.rank:
             return None
         axis %= tensor.spec.rank
-        extent = tensor.spec.shape[axis]
-        if type(extent) is int:
-            return Linear(extent)
-        if isinstance(extent, shapes.Dim):
-            return Linear(0, {extent: 1})
+        dimension = tensor.spec.shape[axis]
+        if type(dimension) is int:
+            return Linear(dimension)
+        if isinstance(dimension, shapes.Dim):
+            return Linear(0, {dimension: 1})
         found = self._length(tensor.op, axis, tensor)
         return Linear(0, {Length(tensor, axis): 1}) if found is None else found
 

@@ -18,22 +18,22 @@ from nbta.tuning import PREFETCH_STRETCH, PREFETCHED_MATRIX
 def look_ahead(code, op) -> None:
     """Let the loop over a tile's part of a row ask for that of the next trip's row."""
     part = code.values.get(op.outputs[0]) if op.record is SLICE else None
-    if not isinstance(part, Block) or len(part.extents) != 1 or not part.offset:
+    if not isinstance(part, Block) or len(part.dimensions) != 1 or not part.offset:
         return
-    extent, read = op.outputs[0].spec.shape[0], op.inputs[0].op
-    if type(extent) is not TripDim or read.record is not GETITEM or read.graph is not op.graph:
+    dimension, read = op.outputs[0].spec.shape[0], op.inputs[0].op
+    if type(dimension) is not TripDim or read.record is not GETITEM or read.graph is not op.graph:
         return
-    x, key = read.inputs[0], (origin(read.inputs[0]), extent)
+    x, key = read.inputs[0], (origin(read.inputs[0]), dimension)
     step = _step(code, read, code.values[x]) if key not in code.asked else None
     if step is not None:
         code.asked.add(key)
-        _ask(code, part, code.values[x].extents, step)
+        _ask(code, part, code.values[x].dimensions, step)
 
 
 def _step(code, read, matrix):
     """How far apart the rows of two trips are: source, and whether they go backwards."""
     body = read.graph
-    if not is_loop(getattr(body, "owner", None)) or matrix.offset or len(matrix.extents) < 2:
+    if not is_loop(getattr(body, "owner", None)) or matrix.offset or len(matrix.dimensions) < 2:
         return None
     x, *scalars = read.inputs
     *indices, along = index_of(read.attrs["key"], scalars, x.spec.shape)
@@ -45,19 +45,19 @@ def _step(code, read, matrix):
     if len(moved) != 1 or steps[moved[0]] is None:
         return None
     (axis,) = moved
-    distance = times(str(abs(steps[axis])), strides_of(code, matrix.extents)[axis])
+    distance = times(str(abs(steps[axis])), strides_of(code, matrix.dimensions)[axis])
     return distance, steps[axis] < 0
 
 
-def _ask(code, part, extents, step):
+def _ask(code, part, dimensions, step):
     """After the last row comes the first one, for the next tile."""
-    (length,), (distance, backwards), size = part.extents, step, product(extents)
+    (length,), (distance, backwards), size = part.dimensions, step, product(dimensions)
     if backwards:
         there = code.variable(f"{part.offset} - {distance}", "o")
         there = code.variable(f"{there} + {size} + {length} if {there} < 0 else {there}", "o")
     else:
         there = code.variable(f"{total(part.offset, distance)}", "o")
         there = code.variable(f"{there} - {size} + {length} if {there} >= {size} else {there}", "o")
-    large = f"{size} > {PREFETCHED_MATRIX // part.dtype.itemsize} and {length} < {extents[-1]}"
+    large = f"{size} > {PREFETCHED_MATRIX // part.dtype.itemsize} and {length} < {dimensions[-1]}"
     count = code.derived(f"{PREFETCH_STRETCH} if {large} else 0")
     code.ahead[part.base, part.offset] = there, count

@@ -177,7 +177,7 @@ class Stacks:
         terms = list(self._trips.terms.items())
         plain = slots.op.record is RANGE and self._trips.constant == 0
         if plain and len(terms) == 1 and isinstance(terms[0][0], shapes.Dim) and terms[0][1] == 1:
-            slots.op.attrs["extent"] = terms[0][0]
+            slots.op.attrs["dimension"] = terms[0][0]
             slots.spec = slots.spec._replace(shape=(terms[0][0],))
 
 
@@ -238,7 +238,7 @@ def _times(rows, matrix):
     if rows.spec.rank == 2:
         return matmul(rows, matrix)
     flat = matmul(_flat(rows), matrix)
-    lengths = [*(_extent(rows, axis) for axis in (0, 1)), _extent(matrix, 1)]
+    lengths = [*(_dimension(rows, axis) for axis in (0, 1)), _dimension(matrix, 1)]
     return _reshaped(flat, lengths, (*rows.spec.shape[:2], matrix.spec.shape[1]))
 
 
@@ -248,13 +248,13 @@ def _flat(rows):
         return rows
     first, second, third = rows.spec.shape
     count = first * second if type(first) is type(second) is int else None
-    lengths = [multiply(_extent(rows, 0), _extent(rows, 1)), _extent(rows, 2)]
+    lengths = [multiply(_dimension(rows, 0), _dimension(rows, 1)), _dimension(rows, 2)]
     return _reshaped(rows, lengths, (count, third))
 
 
-def _extent(tensor, axis):
-    extent = tensor.spec.shape[axis]
-    return as_tensor(np.int64(extent) if type(extent) is int else shape_of(tensor)[axis])
+def _dimension(tensor, axis):
+    dimension = tensor.spec.shape[axis]
+    return as_tensor(np.int64(dimension) if type(dimension) is int else shape_of(tensor)[axis])
 
 
 def _reshaped(tensor, lengths, pattern):

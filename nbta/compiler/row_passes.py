@@ -135,8 +135,8 @@ def _fits(op):
 def _agree(tensors, rank):
     """Whether axes after the first are proven to be of one length where they are not 1."""
     for axis in range(1 - rank, 0):
-        extents = [t.spec.shape[axis] for t in tensors if t.spec.rank >= -axis]
-        long = [extent for extent in extents if extent is None or extent != 1]
+        dimensions = [t.spec.shape[axis] for t in tensors if t.spec.rank >= -axis]
+        long = [dimension for dimension in dimensions if dimension is None or dimension != 1]
         if len(long) > 1 and (None in long or len(set(long)) > 1):
             return False
     return True
@@ -173,7 +173,7 @@ def _row(body, tensor, index, way):
 
 
 def _rest(graph, shape, pattern):
-    """A shape without its first extent."""
+    """A shape without its first dimension."""
     if shapes.is_known(pattern):
         return as_tensor(np.array(pattern, np.int64), graph)
     return graph.create(GETITEM, [shape], {"key": _REST}).outputs[0]

@@ -4,8 +4,8 @@ A loop with ``checkpoint=`` in another loop runs its trips again in the trip bac
 they read again what they read, from an array that the trip forward has made. The tape of the outer
 loop keeps the array's handle for that, by which only Python can find it. But slots are written
 once: after the last write a tensor of all elements says the same, and a tape of tensors is an
-array like any other. Of rows of several lengths it is a vector of all their items, with the extents
-of each.
+array like any other. Of rows of several lengths it is a vector of all their items, with the
+dimensions of each.
 """
 
 from typing import NamedTuple
@@ -15,8 +15,8 @@ from nbta.compiler.array_fills import written_as_whole
 from nbta.compiler.carrying import nothing_like
 from nbta.compiler.elements import (
     begins_of,
+    dimensions_of_rows,
     element_shape,
-    extents_of_rows,
     joined,
     noted,
     packed,
@@ -143,9 +143,9 @@ class _Even(NamedTuple):
         return [(getitem if op.record is READ else _rows)(stacked, op.inputs[1])]
 
     def _joined(self, stacked):
-        extents = shape_of(stacked)
-        count, length = getitem(extents, 0), getitem(extents, 1)
-        shape = concatenate([stack([multiply(count, length)]), getitem(extents, slice(2, None))])
+        dimensions = shape_of(stacked)
+        count, length = getitem(dimensions, 0), getitem(dimensions, 1)
+        shape = concatenate([stack([multiply(count, length)]), getitem(dimensions, slice(2, None))])
         return [reshape(stacked, shape), add(zeros(stack([count]), INT64), length)]
 
 
@@ -160,11 +160,11 @@ def _rows(stacked, indices):
 
 
 class _Uneven(NamedTuple):
-    """Rows of several lengths: their items, of each where they begin, and its extents."""
+    """Rows of several lengths: their items, of each where they begin, and its dimensions."""
 
     items: Tensor
     begins: Tensor
-    extents: Tensor
+    dimensions: Tensor
 
     def instead(self, op):
         """What an operation on the array gives."""
@@ -172,21 +172,21 @@ class _Uneven(NamedTuple):
         if op.record is SIZE:
             return [cast(getitem(shape_of(graph.resolve(self.begins)), 0), op.outputs[0].dtype)]
         if op.record is CONCAT:
-            return joined(graph.resolve(self.items), _first(graph.resolve(self.extents), op))
+            return joined(graph.resolve(self.items), _first(graph.resolve(self.dimensions), op))
         row = row_of if op.record is READ else rows_of
         return [row(*self, graph.resolve(op.inputs[1]))]
 
 
 def _uneven(tapes, create):
-    """`_Uneven` of an array; None where extents are unknown."""
+    """`_Uneven` of an array; None where dimensions are unknown."""
     flow = tapes.last_flow(create)
-    extents = None if flow is None else extents_of_rows(tapes, create)
-    if extents is None:
+    dimensions = None if flow is None else dimensions_of_rows(tapes, create)
+    if dimensions is None:
         return None
     with create.graph.as_default(), create.graph.control_dependencies(None):
         array = Access(create.outputs[0], flow)
-        items = packed(create.graph, array, extents, create.attrs["dtype"])
-        return _Uneven(items, begins_of(extents), extents)
+        items = packed(create.graph, array, dimensions, create.attrs["dtype"])
+        return _Uneven(items, begins_of(dimensions), dimensions)
 
 
 class _Beside:

@@ -14,7 +14,14 @@ import numpy as np
 
 from nbta import shapes
 from nbta.compiler.carrying import as_long, out_of_branch, owners_around
-from nbta.compiler.elements import each, element_shape, extents_of_rows, packed, stacked, unpacked
+from nbta.compiler.elements import (
+    dimensions_of_rows,
+    each,
+    element_shape,
+    packed,
+    stacked,
+    unpacked,
+)
 from nbta.compiler.induction import Linear, around, depth
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
@@ -188,12 +195,12 @@ def _pass_on(tapes, array, groups, shadow_arrays, counters):
     total = _total(tapes, array, one, shadow_arrays[0])
     begun = kept_in(other.home, one.home, counters, total)
     with other.home.as_default(), other.home.control_dependencies(None):
-        handle, flow, extents = shadow_arrays[1]
+        handle, flow, dimensions = shadow_arrays[1]
         sums = Access(handle, flow).gradient(array[-1], clear_after_read=False)
-        if extents is None:
+        if dimensions is None:
             written = sums.scatter(arange(getitem(shape_of(begun), 0)), begun)
         else:
-            written = unpacked(other.home, sums, extents, begun)
+            written = unpacked(other.home, sums, dimensions, begun)
     for op in other.lookups:
         _run_after(written.op, holder_in(other.home, op))
     other.home.changed()
@@ -205,13 +212,13 @@ def _total(tapes, array, group, shadow_array):
     mine = [op for op in writes if origin(op.inputs[0]).op in group.lookups]
     last, home = dict.fromkeys(holder_in(group.home, op) for op in mine), group.home
     ends = [end for op in last for end in op.outputs if end.kind == FLOW]
-    handle, flow, extents = shadow_array
+    handle, flow, dimensions = shadow_array
     with home.as_default(), home.control_dependencies(None):
         sums = Access(handle, flow).gradient(array[-1], clear_after_read=False)
         sums = Access(sums.handle, home.create(ADD_N, [sums.flow, *ends]).outputs[0])
         dtype, shape = array[0].attrs["dtype"], element_shape(tapes, array[0])
-        if extents is not None:
-            return packed(home, sums, extents, dtype)
+        if dimensions is not None:
+            return packed(home, sums, dimensions, dtype)
         return stacked(home, sums, Spec(dtype, shape))
 
 
@@ -278,8 +285,8 @@ def _shadow_array(tapes, home, create, trips):
         return None
     shape = element_shape(tapes, create)
     known = shapes.is_known(shape)
-    extents = None if known or shape is None else shape_in(home, shape)
-    if not known and extents is None:
+    dimensions = None if known or shape is None else shape_in(home, shape)
+    if not known and dimensions is None:
         return _of_rows(tapes, home, create, trips)
     size = _again(home, create, trips, _size(tapes, create))
     if size is None:
@@ -287,7 +294,7 @@ def _shadow_array(tapes, home, create, trips):
     attrs = dict(create.attrs) | {"dynamic_size": False, "infer_shape": True}
     attrs |= {"element_shape": shape} if shape and known else {}
     made = _ShadowArray(*home.create(CREATE, [size], attrs).outputs)
-    return made if known else _told(made, size, extents, create.attrs["dtype"])
+    return made if known else _told(made, size, dimensions, create.attrs["dtype"])
 
 
 def _again(home, create, trips, made):
@@ -327,16 +334,16 @@ def _size(tapes, create):
 
 
 class _ShadowArray(NamedTuple):
-    """An array in place of one that trips have made; the extents of its rows, if they differ."""
+    """An array in place of one that trips have made; the dimensions of its rows, if they differ."""
 
     handle: Tensor
     flow: Tensor
-    extents: Tensor | None = None
+    dimensions: Tensor | None = None
 
 
 def _of_rows(tapes, home, create, trips):
     """An array of zeros like the rows that some trips have written; None if those are unknown."""
-    made = _again(home, create, trips, extents_of_rows(tapes, create))
+    made = _again(home, create, trips, dimensions_of_rows(tapes, create))
     if made is None:
         return None
     attrs = dict(create.attrs) | {"dynamic_size": False, "infer_shape": False}
@@ -351,12 +358,12 @@ def _of_rows(tapes, home, create, trips):
     return _ShadowArray(array.handle, each(home, count, array.flow, written), made)
 
 
-def _told(made, size, extents, dtype):
+def _told(made, size, dimensions, dtype):
     """An empty array that knows by a first row of zeros which shape its elements have."""
     array, graph = Access(made.handle, made.flow), made.flow.graph
     with graph.as_default(), graph.control_dependencies(None):
         count = minimum(as_long(size), np.int64(1))
-        rows = zeros(concatenate([stack([count]), graph.resolve(extents)]), dtype)
+        rows = zeros(concatenate([stack([count]), graph.resolve(dimensions)]), dtype)
         return _ShadowArray(array.handle, array.scatter(arange(count), rows))
 
 

@@ -19,9 +19,9 @@ def lengths_of_inputs(program):
     """Where each length is, among the inputs of a program: its number, and the axis."""
     found = {}
     for number, tensor in enumerate(program.inputs):
-        for axis, extent in enumerate(tensor.spec.shape or ()):
-            if isinstance(extent, shapes.Dim):
-                found.setdefault(extent, (number, axis))
+        for axis, dimension in enumerate(tensor.spec.shape or ()):
+            if isinstance(dimension, shapes.Dim):
+                found.setdefault(dimension, (number, axis))
     return found
 
 
@@ -57,20 +57,20 @@ def _made_vector(program, shape, lengths):
     for tensor in program.inputs:
         if tensor.spec.shape == shape:
             return program.create(SHAPE, [tensor], {}).outputs[0]
-    items = [_length(program, extent, lengths) for extent in shape]
+    items = [_length(program, dimension, lengths) for dimension in shape]
     return program.create(STACK, items, {"axis": 0}).outputs[0]
 
 
-def _length(program, extent, lengths):
+def _length(program, dimension, lengths):
     """One length, as an int64 scalar."""
-    if type(extent) is int:
-        return _constant(program, np.array(extent, np.int64))
-    if ("length", extent) not in program.cache:
-        number, axis = lengths[extent]
+    if type(dimension) is int:
+        return _constant(program, np.array(dimension, np.int64))
+    if ("length", dimension) not in program.cache:
+        number, axis = lengths[dimension]
         whole = vector_of(program, program.inputs[number].spec.shape, lengths)
         made = program.create(GETITEM, [whole], {"key": (axis,)})
-        program.cache["length", extent] = made.outputs[0]
-    return program.cache["length", extent]
+        program.cache["length", dimension] = made.outputs[0]
+    return program.cache["length", dimension]
 
 
 def count_of(graph, shape, lengths):

@@ -38,8 +38,8 @@ from nbta.ops.arrays.tensor_arrays import (
     WRITES,
 )
 from nbta.ops.core.arithmetic import add
+from nbta.ops.core.dimensions import outside, pattern_of
 from nbta.ops.core.dispatch import PARAMETER
-from nbta.ops.core.extents import outside, pattern_of
 from nbta.ops.core.filling import RANGE
 from nbta.ops.core.shaping import IDENTITY, RESHAPE
 from nbta.ops.indexing.items import GETITEM, SYMBOLIC
@@ -62,7 +62,7 @@ def merge_into(attrs, key, pattern):
 
 def _is_open(pattern):
     """Whether a pattern leaves anything to others."""
-    return pattern is None or any(extent is None for extent in pattern)
+    return pattern is None or any(dimension is None for dimension in pattern)
 
 
 def stored(op):
@@ -87,13 +87,13 @@ class Sum(NamedTuple):
     other: object
 
     def swapped(self, swap):
-        """The same of other extents; a number where both are."""
+        """The same of other dimensions; a number where both are."""
         ends = swapped(self.one, swap), swapped(self.other, swap)
         return sum(ends) if shapes.is_known(ends) else Sum(*ends)
 
 
 def swapped(value, swap):
-    """A spec or a pattern, or anything else, with other extents in place of some."""
+    """A spec or a pattern, or anything else, with other dimensions in place of some."""
     if isinstance(value, Dim):
         return swap.get(value, value)
     if isinstance(value, Spec):
@@ -119,7 +119,7 @@ class Rule(NamedTuple):
         return [spec.shape for spec in ((found,) if isinstance(found, Spec) else found)]
 
     def swapped(self, swap) -> "Rule":
-        """The same with other extents in place of some."""
+        """The same with other dimensions in place of some."""
         return Rule(self.infer, swapped(self.specs, swap), swapped(self.attrs, swap))
 
     @property
@@ -149,10 +149,10 @@ def _dims(value):
             yield from _dims(item)
 
 
-def rule_of(op, extent) -> Rule | None:
+def rule_of(op, dimension) -> Rule | None:
     """The rule that gives the lengths of an operation's results; None where it is not proven to.
 
-    ``extent`` gives the length that a scalar tensor is, or None.
+    ``dimension`` gives the length that a scalar tensor is, or None.
     """
     specs = [tensor.spec for tensor in op.inputs]
     plain = specs and all(spec.kind == DATA and spec.shape is not None for spec in specs)
@@ -162,7 +162,7 @@ def rule_of(op, extent) -> Rule | None:
         return None
     infer, attrs = op.record.infer, op.attrs
     if op.record is GETITEM:
-        key = _bound(attrs["key"], iter(op.inputs[1:]), extent)
+        key = _bound(attrs["key"], iter(op.inputs[1:]), dimension)
         if key is None:
             return None
         attrs = {"key": key}
@@ -171,7 +171,7 @@ def rule_of(op, extent) -> Rule | None:
     return Rule(infer, tuple(specs), tuple(attrs.items()))
 
 
-def _bound(key, scalars, extent):
+def _bound(key, scalars, dimension):
     """A key with lengths in place of symbolic bounds; None where those are something else."""
     parts = []
     for part in key:
@@ -179,7 +179,7 @@ def _bound(key, scalars, extent):
             next(scalars)
         elif type(part) is slice:
             bounds = (part.start, part.stop, part.step)
-            found = [extent(next(scalars)) if n is SYMBOLIC else n for n in bounds]
+            found = [dimension(next(scalars)) if n is SYMBOLIC else n for n in bounds]
             if any(n is SYMBOLIC and m is None for n, m in zip(bounds, found, strict=True)):
                 return None
             part = slice(*found)
@@ -188,7 +188,7 @@ def _bound(key, scalars, extent):
 
 
 def _infer_reshape(spec, shape, *, pattern):
-    """What is left for the one extent of a shape that is not known."""
+    """What is left for the one dimension of a shape that is not known."""
     found = RESHAPE.infer(spec, shape, pattern=pattern)
     if pattern is None or pattern.count(None) != 1 or not shapes.is_known(spec.shape):
         return found
@@ -227,10 +227,12 @@ class Lengths:
         result, made = [], {}
         for output, shape in enumerate(rule.shapes(self.known)):
             places = [None if equal else output] * len(shape or ())
-            result.append(shape and tuple(map(self._extent, shape, enumerate(places), [made] * 8)))
+            result.append(
+                shape and tuple(map(self._dimension, shape, enumerate(places), [made] * 8))
+            )
         return result
 
-    def _extent(self, length, place, made):
+    def _dimension(self, length, place, made):
         if length in (None, 1):
             return length
         if place not in made:
@@ -239,7 +241,7 @@ class Lengths:
         return made[place]
 
     def unite(self, swap) -> dict:
-        """Use one extent in place of another; what else has to be, as it follows from the same."""
+        """Use one dimension for another; what else has to be, as it follows from the same."""
         more, found = {}, {}
         for rule, old in self._found.values():
             rule = rule.swapped(swap)
@@ -260,7 +262,7 @@ class Assumed:
     Parameters
     ----------
     rules : list of tuple
-        Rules with what they give: the number of the result, the axis, and the extent. Each needs
+        Rules with what they give: the number of the result, the axis, and the dimension. Each needs
         only lengths of inputs, and what those before it give.
     inputs : collection of Dim
         The lengths of inputs.
@@ -269,12 +271,12 @@ class Assumed:
     def __init__(self, rules, inputs):
         self._rules = rules
         needed = set().union(*(rule.dims | set(_dims(places)) for rule, places in rules))
-        self._inputs = [extent for extent in inputs if extent in needed]
+        self._inputs = [dimension for dimension in inputs if dimension in needed]
         self._verdicts = {}
 
     def hold(self, lengths) -> bool:
         """Whether all is so, for some lengths of inputs."""
-        key = tuple([lengths[extent] for extent in self._inputs])
+        key = tuple([lengths[dimension] for dimension in self._inputs])
         verdict = self._verdicts.get(key)
         if verdict is None:
             if len(self._verdicts) >= REMEMBERED_LENGTHS:
@@ -291,12 +293,12 @@ class Assumed:
 
 def _gives(rule, places, lengths):
     found = rule.shapes(lengths)
-    for output, axis, extent in places:
+    for output, axis, dimension in places:
         length = found[output][axis]
-        if isinstance(extent, Dim):
-            if length in (None, 1) or lengths.setdefault(extent, length) != length:
+        if isinstance(dimension, Dim):
+            if length in (None, 1) or lengths.setdefault(dimension, length) != length:
                 return False
-        elif length != extent:
+        elif length != dimension:
             return False
     return True
 
@@ -366,10 +368,10 @@ def fits_pattern(pattern, given, lengths=None) -> bool:
     )
 
 
-def _fits(extent, length, lengths):
-    if isinstance(extent, Dim):
-        return length != 1 and lengths.setdefault(extent, length) == length
-    return extent in (None, length)
+def _fits(dimension, length, lengths):
+    if isinstance(dimension, Dim):
+        return length != 1 and lengths.setdefault(dimension, length) == length
+    return dimension in (None, length)
 
 
 def _given(spec, shape, named):
@@ -380,13 +382,13 @@ def _given(spec, shape, named):
     known = [
         length if length in (1, named.get(axis)) else None for axis, length in enumerate(shape)
     ]
-    extents = zip(pattern, known, strict=True)
-    return spec._replace(shape=tuple([_extent(*pair) for pair in extents]))
+    dimensions = zip(pattern, known, strict=True)
+    return spec._replace(shape=tuple([_dimension(*pair) for pair in dimensions]))
 
 
-def _extent(extent, known):
-    if extent is not None:
-        return extent
+def _dimension(dimension, known):
+    if dimension is not None:
+        return dimension
     return Dim() if known is None else known
 
 
@@ -456,11 +458,11 @@ class _Shapes:
     @property
     def inputs(self) -> list:
         """What stands for lengths of inputs."""
-        found = (extent for spec in self._first for extent in spec.shape or ())
-        return list(dict.fromkeys(extent for extent in found if isinstance(extent, Dim)))
+        found = (dimension for spec in self._first for dimension in spec.shape or ())
+        return list(dict.fromkeys(dimension for dimension in found if isinstance(dimension, Dim)))
 
     def _swap(self, swap):
-        """Use other extents in place of some, wherever they are."""
+        """Use other dimensions in place of some, wherever they are."""
         self._first = [swapped(spec, swap) for spec in self._first]
         for op in self._operations:
             for attrs in (op.attrs, self._attrs.setdefault(op, {})):
@@ -556,7 +558,7 @@ class _Shapes:
         if place is not None:
             self._learn(op, "pattern", self._pattern(op.inputs[place]))
         if op.record is RANGE and (constant_of(op.inputs[0]), constant_of(op.inputs[2])) == (0, 1):
-            self._learn_extent(op)
+            self._learn_dimension(op)
 
     def _learn(self, op, key, pattern):
         """Add to the pattern that an operation had at first, as a loop may know less by now."""
@@ -564,13 +566,13 @@ class _Shapes:
         merge_into(op.attrs, key, pattern)
 
     def _pattern(self, shape):
-        """The extents in a shape, also in one that a tape brings."""
+        """The dimensions in a shape, also in one that a tape brings."""
         if self._tapes is None or shape.op.record is not RESTORE:
             return pattern_of(shape)
         found = pattern_of(self._tapes.reaching_definition(shape).tensor)
         return found and tuple(n if self._is_length(n) else None for n in found)
 
-    def _learn_extent(self, op):
+    def _learn_dimension(self, op):
         stop = origin(op.inputs[1])
         if stop.op.record is SIZE:
             made = origin(stop.op.inputs[0]).op
@@ -578,14 +580,14 @@ class _Shapes:
                 return
             stop = made.inputs[0]
         found = pattern_of(stop) if stop.spec.rank == 0 else None
-        extent = self._attrs[op].setdefault("extent", op.attrs["extent"])
-        if found and extent is None and self._is_length(found[0]):
-            extent = found[0]
-        op.attrs["extent"] = extent
+        dimension = self._attrs[op].setdefault("dimension", op.attrs["dimension"])
+        if found and dimension is None and self._is_length(found[0]):
+            dimension = found[0]
+        op.attrs["dimension"] = dimension
 
-    def _is_length(self, extent):
-        """Whether an extent is one length in all trips of all loops."""
-        return extent in self._lengths.known or (type(extent) is int and extent >= 0)
+    def _is_length(self, dimension):
+        """Whether a dimension is one length in all trips of all loops."""
+        return dimension in self._lengths.known or (type(dimension) is int and dimension >= 0)
 
     def _learn_elements(self):
         """Tell reads of arrays and tapes what all writes put in; whether that was news to any."""
@@ -660,10 +662,10 @@ class _Shapes:
         for op in self._operations:
             if len(op.inputs) > 1 and not _arranges(op) and not op.record.foreign:
                 self._linked |= set() if subgraphs(op) else self._needed_equal(op)
-        found, order = {}, {extent: n for n, extent in enumerate(self._lengths.known)}
+        found, order = {}, {dimension: n for n, dimension in enumerate(self._lengths.known)}
         for pair in self._linked:
-            ends = (_last(found, extent) for extent in pair)
-            one, other = sorted(ends, key=lambda extent: order.get(extent, -1))
+            ends = (_last(found, dimension) for dimension in pair)
+            one, other = sorted(ends, key=lambda dimension: order.get(dimension, -1))
             if one is not other and isinstance(other, Dim):
                 found[other] = one
         self._linked.clear()
@@ -672,7 +674,7 @@ class _Shapes:
     def _needed_equal(self, op):
         """Pairs of lengths, equal now, that an operation refuses if they differ."""
         specs = [tensor.spec for tensor in op.inputs]
-        have = dict.fromkeys(extent for spec in specs for extent in spec.shape or ())
+        have = dict.fromkeys(dimension for spec in specs for dimension in spec.shape or ())
         if op.record.shape_input is not None:
             have |= dict.fromkeys(op.attrs["pattern"] or ())
         if len(have) < 2:
@@ -685,7 +687,7 @@ class _Shapes:
         known = self._lengths.known
         one, other = pair if isinstance(pair[0], Dim) else pair[::-1]
         length = known[one]
-        equal = {extent: known[extent] for extent in have if extent in known}
+        equal = {dimension: known[dimension] for dimension in have if dimension in known}
         alike = [n for n, m in equal.items() if m == length and n is not one and n is not other]
         ways = [{one: UNLIKE_LENGTH, **dict.fromkeys(alike, n)} for n in (length, UNLIKE_LENGTH)]
         return _infers(op, specs, equal) and not any(_infers(op, specs, equal | w) for w in ways)
@@ -697,10 +699,10 @@ def _arranges(op):
     return op.record is RESHAPE and ranks != [1, 1]
 
 
-def _last(found, extent):
-    while extent in found:
-        extent = found[extent]
-    return extent
+def _last(found, dimension):
+    while dimension in found:
+        dimension = found[dimension]
+    return dimension
 
 
 def _set_all(parameters, specs):
@@ -713,7 +715,7 @@ def _common(one, other):
 
 
 def _differing(op):
-    """Where the results of an operation have extents that its shape rule does not give."""
+    """Where the results of an operation have dimensions that its shape rule does not give."""
     for output, (tensor, plain) in enumerate(zip(op.outputs, op.infer(), strict=True)):
         for axis, (have, given) in enumerate(
             zip(tensor.spec.shape or (), plain.shape or (), strict=False)

@@ -338,9 +338,10 @@ class Rows:
 
     def _item(self, block, first):
         """Source of the place of an item in its buffer, in the first trip."""
-        extents = block.extents
+        dimensions = block.dimensions
         terms = [
-            f"({index}) * ({product(extents[axis + 1 :])})" for axis, index in enumerate(first[:-1])
+            f"({index}) * ({product(dimensions[axis + 1 :])})"
+            for axis, index in enumerate(first[:-1])
         ]
         text = total(block.offset, *terms, f"({first[-1]})")
         name = self._code.name("o")

@@ -20,7 +20,7 @@ import numpy as np
 from nbta.compiler.manager import Fact, contract
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
-from nbta.compiler.tiling_legality import Kind, Kinds, RefusedError, same_extent
+from nbta.compiler.tiling_legality import Kind, Kinds, RefusedError, same_dimension
 from nbta.graph.copying import Copy, copied
 from nbta.graph.graph import live, running, subgraphs, substitute
 from nbta.graph.operation import FLOW, Operation
@@ -77,7 +77,7 @@ def _tile_all(graph) -> bool:
     """Tile what can be in a graph, and in bodies of what cannot; whether there was any."""
     loops = [op for op in live(graph) if is_loop(op)]
     axes = _long_axes(o for op in loops for o in running(Loop(op).body))
-    found = [region for extent in axes for region in _Regions(graph, extent).tiled()]
+    found = [region for dimension in axes for region in _Regions(graph, dimension).tiled()]
     tiled = {region.made for region in found}
     inner = [body for op in live(graph) if op not in tiled for body in subgraphs(op)]
     return any([*found, *map(_tile_all, inner)])
@@ -86,8 +86,8 @@ def _tile_all(graph) -> bool:
 def _long_axes(operations):
     """The lengths of vectors that operations compute item by item."""
     made = (op.outputs[0].spec.shape for op in operations if op.record.elementwise)
-    extents = dict.fromkeys(shape[0] for shape in made if shape is not None and len(shape) == 1)
-    return [e for e in extents if isinstance(e, Dim) or (e or 0) >= 2 * TILE_ITEMS]
+    dimensions = dict.fromkeys(shape[0] for shape in made if shape is not None and len(shape) == 1)
+    return [e for e in dimensions if isinstance(e, Dim) or (e or 0) >= 2 * TILE_ITEMS]
 
 
 class _Regions:
@@ -98,8 +98,8 @@ class _Regions:
     found : list of _Region
     """
 
-    def __init__(self, graph, extent):
-        self.graph, self.extent, self.found = graph, extent, []
+    def __init__(self, graph, dimension):
+        self.graph, self.dimension, self.found = graph, dimension, []
         self._operations = [op for op in live(graph) if op.record is not PARAMETER]
         self._waited = {before for op in self._operations for before in op.control_inputs}
         self._refused: dict[Operation, str] = {}
@@ -121,7 +121,7 @@ class _Regions:
 
     def _find(self):
         """Regions; False if a loop of one turns out to be none of it."""
-        self._kinds, self._made = Kinds(self.extent), {}
+        self._kinds, self._made = Kinds(self.dimension), {}
         self._stages, self._free = {}, {}  # of operations; of tensors, for those that only take it
         for op in self._operations:
             self._visit(op)
@@ -232,7 +232,7 @@ class _Region:
     """
 
     def __init__(self, regions, operations):
-        self._regions, self._graph, self._extent = regions, regions.graph, regions.extent
+        self._regions, self._graph, self._dimension = regions, regions.graph, regions.dimension
         handles = [t for op in operations for t in op.inputs if regions.made(t) is Kind.TAPE]
         self._tapes = list(dict.fromkeys(tensor.op for tensor in handles))
         self._operations = dict.fromkeys([*self._tapes, *operations])
@@ -271,16 +271,16 @@ class _Region:
 
     def _length(self):
         """What tells how long the axis is."""
-        if type(self._extent) is int:
-            return lambda: as_tensor(np.int64(self._extent), self._graph)
+        if type(self._dimension) is int:
+            return lambda: as_tensor(np.int64(self._dimension), self._graph)
         for tensor in self._given:
             shape = tensor.spec.shape or ()
-            axis = next((k for k, e in enumerate(shape) if e is self._extent), None)
+            axis = next((k for k, e in enumerate(shape) if e is self._dimension), None)
             if axis is not None:
                 return lambda: _item(self._graph.create(SHAPE, [tensor]).outputs[0], axis)
         for op in self._operations:
             place, spec = op.record.shape_input, op.outputs[0].spec
-            fits = place is not None and spec.shape == (self._extent,)
+            fits = place is not None and spec.shape == (self._dimension,)
             if fits and op.inputs[place] in self._given:
                 return lambda op=op, place=place: _item(op.inputs[place], 0)
         return None
@@ -349,7 +349,7 @@ class _Region:
             )
         stop = where(less(after, self._count), share, graph.resolve(self._n))
         operations = self._copied(graph)
-        tiled = _Tile(graph, self._extent, (start, stop))
+        tiled = _Tile(graph, self._dimension, (start, stop))
         for end, parameter in zip(ends, now, strict=True):
             end.begin(tiled, self._copy, parameter)
         tiled.run(operations)
@@ -382,7 +382,7 @@ class _Captured(dict):
 
 
 def _item(vector, place):
-    """An extent of a shape, which may be one number."""
+    """A dimension of a shape, which may be one number."""
     if vector.spec.rank == 0:
         return _cast(vector, np.dtype(np.int64))
     return vector.graph.create(GETITEM, [vector], {"key": (place,)}).outputs[0]
@@ -503,9 +503,9 @@ class _Tile:
         Where the tile begins and ends.
     """
 
-    def __init__(self, body, extent, bounds):
-        self.body, self.bounds, self.kinds = body, bounds, Kinds(extent)
-        self._extent, self._length = extent, TripDim()
+    def __init__(self, body, dimension, bounds):
+        self.body, self.bounds, self.kinds = body, bounds, Kinds(dimension)
+        self._dimension, self._length = dimension, TripDim()
         size = stack([bounds[1] - bounds[0]])
         zero = as_tensor(np.float64(0.0), body)
         anchor = body.create(FILL, [size, zero], {"pattern": (self._length,)}).outputs[0]
@@ -629,7 +629,11 @@ class _Tile:
         op.attrs = {**op.attrs, **short}
 
     def _is_shape(self, pattern):
-        return pattern is not None and len(pattern) == 1 and same_extent(pattern[0], self._extent)
+        return (
+            pattern is not None
+            and len(pattern) == 1
+            and same_dimension(pattern[0], self._dimension)
+        )
 
     def _widen_sums(self, graph, op):
         """Let a loop in a tile sum up in the dtype of totals what it gives as a part."""

@@ -59,8 +59,8 @@ class _FoundError(Exception):
         self.loop, self.place, self.kind = variable.loop.op, variable.place, kind
 
 
-def same_extent(one, other) -> bool:
-    """Whether two extents are proven to be one length."""
+def same_dimension(one, other) -> bool:
+    """Whether two dimensions are proven to be one length."""
     return one is other or (type(one) is int and one == other)
 
 
@@ -69,7 +69,7 @@ class Kinds:
 
     Parameters
     ----------
-    extent : Dim or int
+    dimension : Dim or int
         Of the axis.
 
     Attributes
@@ -78,14 +78,14 @@ class Kinds:
         Kind by tensor; what is not there is `Kind.FREE`.
     """
 
-    def __init__(self, extent):
-        self.extent, self.of, self._roots = extent, {}, {}
+    def __init__(self, dimension):
+        self.dimension, self.of, self._roots = dimension, {}, {}
         self._around = []  # the loops that are gone through
 
     def is_long(self, tensor) -> bool:
         """Whether a tensor has one item for each place along the axis."""
         shape = tensor.spec.shape
-        return shape is not None and len(shape) == 1 and same_extent(shape[0], self.extent)
+        return shape is not None and len(shape) == 1 and same_dimension(shape[0], self.dimension)
 
     def kind(self, tensor) -> Kind:
         """The kind of a tensor."""
@@ -165,7 +165,7 @@ class Kinds:
         shape, op = tensor.spec.shape, tensor.op
         if op.record is CONSTANT or tensor.spec.rank == 0 or op.record.selects:
             return True
-        known = shape is not None and all(type(extent) is int for extent in shape)
+        known = shape is not None and all(type(dimension) is int for dimension in shape)
         return known and int(np.prod(shape, dtype=object)) <= UNTILED_ITEMS
 
     # Sums.
@@ -235,7 +235,7 @@ class Kinds:
         """Whether a key names one row along the axis, which is the last one."""
         x, key = op.inputs[0], op.attrs["key"]
         rank = x.spec.rank or 0
-        if rank < 2 or not same_extent(x.spec.shape[-1], self.extent):
+        if rank < 2 or not same_dimension(x.spec.shape[-1], self.dimension):
             return False
         after = key[rank - 1 :]
         numbers = all(part is SYMBOLIC or type(part) is int for part in key[: rank - 1])

@@ -16,8 +16,8 @@ from nbta.graph.verifier import verify_change
 from nbta.graph.views import Loop, is_loop
 from nbta.ops.arrays.tensor_arrays import CLOSE, CREATE, LOOKUP, LOOKUPS, TRIP, Access, build
 from nbta.ops.core.arithmetic import add_n
+from nbta.ops.core.dimensions import outside
 from nbta.ops.core.dispatch import as_tensor, special
-from nbta.ops.core.extents import outside
 from nbta.ops.core.filling import ones_like, zeros_like
 from nbta.ops.core.shaping import stop_gradient
 from nbta.ops.loops.aliases import check_writes, origins, own_source

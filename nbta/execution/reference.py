@@ -127,10 +127,10 @@ class Plan:
         """The lengths of what is given, by what stands for them in the graph."""
         pairs = zip(list(self._place)[: self._given], given, strict=True)
         return {
-            extent: length
+            dimension: length
             for tensor, value in pairs
-            for extent, length in zip(tensor.spec.shape or (), np.shape(value), strict=False)
-            if isinstance(extent, Dim)
+            for dimension, length in zip(tensor.spec.shape or (), np.shape(value), strict=False)
+            if isinstance(dimension, Dim)
         }
 
     def _place_of(self, tensor):

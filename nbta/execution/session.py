@@ -289,6 +289,6 @@ def fits(pattern, shape):
     if pattern is None:
         return True
     return len(pattern) == len(shape) and all(
-        type(known) is not int or known == extent
-        for known, extent in zip(pattern, shape, strict=True)
+        type(known) is not int or known == dimension
+        for known, dimension in zip(pattern, shape, strict=True)
     )

@@ -30,8 +30,8 @@ from nbta.frontend.problems import here
 from nbta.graph.graph import current, lies_in
 from nbta.graph.operation import FLOW
 from nbta.ops.arrays.tensor_arrays import CLOSE
+from nbta.ops.core.dimensions import outside
 from nbta.ops.core.dispatch import special
-from nbta.ops.core.extents import outside
 from nbta.structure import leaves, map_leaves
 from nbta.symbolic import SymbolicTensorArray
 

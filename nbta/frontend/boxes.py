@@ -40,8 +40,8 @@ from nbta.ops.axes.diagonals import diagonal
 from nbta.ops.axes.places import compress
 from nbta.ops.axes.sorting import sort
 from nbta.ops.core import arithmetic
+from nbta.ops.core.dimensions import as_shape
 from nbta.ops.core.dispatch import as_tensor, constant_in, nearest
-from nbta.ops.core.extents import as_shape
 from nbta.ops.core.filling import arange, fill
 from nbta.ops.core.shaping import cast, reshape, shape_of
 from nbta.ops.indexing import changes
@@ -780,7 +780,7 @@ class Box(Tensor):
         return self._shaped.shape if isinstance(value, Tensor) else value.shape
 
     @shape.setter
-    def shape(self, extents):
+    def shape(self, dimensions):
         raise invalid("immutable", "an array keeps its shape; use reshape, which gives a view")
 
     @property
@@ -905,9 +905,9 @@ class Box(Tensor):
         if scalar and known and _dtype_of(value, self.dtype) == self.dtype:
             held = value if isinstance(value, Tensor) else np.asarray(value, self.dtype)[()]
             return self.store(fill(self.shape, held), again)
-        extents = self.spec.shape
+        dimensions = self.spec.shape
         alike = isinstance(value, Tensor) and value.spec == self.spec
-        if alike and extents is not None and None not in extents:
+        if alike and dimensions is not None and None not in dimensions:
             return self.store(as_tensor(value), again)
         return self.store(picking.replaced(self.itself, key, value), again)
 
@@ -958,9 +958,11 @@ class Box(Tensor):
             raise ValueError(f"{here()}: transpose: {len(order)} axes of an array of {self.ndim}")
         return View(self, AxesStep(order))
 
-    def reshape(self, *extents, shape=None, order="C", copy=None):
+    def reshape(self, *dimensions, shape=None, order="C", copy=None):
         """A view of another shape; see `nbta.reshape`."""
-        shape = shape if shape is not None else extents[0] if len(extents) == 1 else extents
+        shape = (
+            shape if shape is not None else dimensions[0] if len(dimensions) == 1 else dimensions
+        )
         if _is_fortran(order):
             turned = shape[::-1] if isinstance(shape, list | tuple) else shape
             found = self.transpose()._in_shape(native.plain(turned)).transpose()
@@ -994,15 +996,15 @@ class Box(Tensor):
 
     def _check_size(self, shape):
         """Refuse what reading the view would, if anything does: no shape, or of another size."""
-        have, extents = self.shape, shape if isinstance(shape, list | tuple) else (shape,)
-        as_shape([n for n in extents if not isinstance(n, Tensor) or n.dtype.kind not in "iu"])
-        if have is None or not all(type(n) is int for n in (*have, *extents)):
+        have, dimensions = self.shape, shape if isinstance(shape, list | tuple) else (shape,)
+        as_shape([n for n in dimensions if not isinstance(n, Tensor) or n.dtype.kind not in "iu"])
+        if have is None or not all(type(n) is int for n in (*have, *dimensions)):
             return
-        known = math.prod(n for n in extents if n >= 0)
-        left = [n for n in extents if n < 0]
+        known = math.prod(n for n in dimensions if n >= 0)
+        left = [n for n in dimensions if n < 0]
         fits = math.prod(have) == known if not left else known and not math.prod(have) % known
         if len(left) > 1 or not fits:
-            found = f"an array of shape {shapes.text(have)} into shape {shapes.text(extents)}"
+            found = f"an array of shape {shapes.text(have)} into shape {shapes.text(dimensions)}"
             raise invalid("reshape", f"{here()}: cannot reshape {found}")
 
     def flatten(self, order="C"):
@@ -1049,10 +1051,10 @@ class Box(Tensor):
 
     def squeeze(self, axis=None):
         """The view without axes of one item."""
-        extents = self.shape
+        dimensions = self.shape
         axes = range(self.ndim) if axis is None else normalized_axes(axis, self.ndim)
-        axes = {n for n in axes if axis is not None or bool(extents[n] == 1)}
-        if any(bool(extents[n] != 1) for n in axes):
+        axes = {n for n in axes if axis is not None or bool(dimensions[n] == 1)}
+        if any(bool(dimensions[n] != 1) for n in axes):
             message = f"{here()}: squeeze: an axis of {self.spec} has other than one item"
             raise invalid("shape", message)
         return self[tuple(0 if n in axes else slice(None) for n in range(self.ndim))]
@@ -1317,7 +1319,7 @@ class View(Box):
         return self.content.shape
 
     @shape.setter
-    def shape(self, extents):
+    def shape(self, dimensions):
         raise invalid("immutable", "a view keeps its shape; use reshape, which gives another")
 
     @property

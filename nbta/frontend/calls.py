@@ -1793,14 +1793,14 @@ def _identity(n, dtype=None):
 
 
 def _fill_diagonal(a, val, wrap=False):
-    extents = a.shape
-    if wrap or len(extents) != 2:
+    dimensions = a.shape
+    if wrap or len(dimensions) != 2:
         message = (
             f"{here()}: np.fill_diagonal takes a matrix and no wrap=; otherwise write a loop over "
             "a[i, i]"
         )
         raise UnimplementedError(message)
-    places = filling.arange(iteration.least(extents))
+    places = filling.arange(iteration.least(dimensions))
     a[places, places] = val
 
 

@@ -1024,8 +1024,8 @@ def _placeholder(leaf):
         return np.zeros(np.shape(leaf), np.asarray(leaf).dtype)[()]
     if isinstance(leaf, Box):
         return array_like(leaf)
-    extents = [n if type(n) is int else 0 for n in leaf.spec.shape or ()]
-    return np.zeros(extents, leaf.dtype)[()]
+    dimensions = [n if type(n) is int else 0 for n in leaf.spec.shape or ()]
+    return np.zeros(dimensions, leaf.dtype)[()]
 
 
 def _is_weak(leaf):

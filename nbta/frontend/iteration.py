@@ -192,9 +192,9 @@ def ndenumerate(array):
 def _places(k, shape):
     """The index along each axis of an item that is counted in C's order."""
     found = []
-    for extent in reversed(shape[1:]):
-        found.append(k % extent)
-        k = k // extent
+    for dimension in reversed(shape[1:]):
+        found.append(k % dimension)
+        k = k // dimension
     return (k, *reversed(found))[: len(shape)]
 
 

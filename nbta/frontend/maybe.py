@@ -310,7 +310,7 @@ def array_like(box) -> Box:
         raise invalid("undefined", f"{here()}: an array of unknown rank may have no value here")
 
     def made():
-        return filling.zeros([_extent(n) for n in pattern], dtype)
+        return filling.zeros([_dimension(n) for n in pattern], dtype)
 
     known = [n if type(n) is int else 0 for n in pattern]
     found = Box(np.zeros(known, dtype), maker=made)
@@ -318,14 +318,14 @@ def array_like(box) -> Box:
     return found
 
 
-def _extent(length):
+def _dimension(length):
     """A length as a number of the graph that is being built."""
     if type(length) is int:
         return length
     given = current().root.operations if length is not None else ()
     for tensor in (op.outputs[0] for op in given if op.type == "Placeholder"):
-        for axis, extent in enumerate(tensor.spec.shape or ()):
-            if extent is length:
+        for axis, dimension in enumerate(tensor.spec.shape or ()):
+            if dimension is length:
                 return tensor.shape[axis]
     zero = as_tensor(np.int64(0))
     return zero + zero

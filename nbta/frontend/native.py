@@ -187,5 +187,5 @@ def method(name, array, args, options):
 
 def length(array):
     """The dimension of the first axis."""
-    extents = array.shape
-    return extents[0] if extents is not None else shape_of(array)[0]
+    dimensions = array.shape
+    return dimensions[0] if dimensions is not None else shape_of(array)[0]

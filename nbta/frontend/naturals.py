@@ -9,8 +9,8 @@ from __future__ import annotations
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.core.arithmetic import add, multiply, subtract
+from nbta.ops.core.dimensions import outside
 from nbta.ops.core.dispatch import CONSTANT
-from nbta.ops.core.extents import outside
 from nbta.ops.numbers import Number
 
 _COUNTERS = "where counters of loops begin"

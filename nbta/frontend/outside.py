@@ -704,7 +704,7 @@ class Outside:
         root = current().root
         exact = not array.size or id(array) in self._exact
         shape = tuple(
-            n if exact or n == 1 else root.lengths.extent(id(array), axis, n, Dim(), ArrayLook)
+            n if exact or n == 1 else root.lengths.dimension(id(array), axis, n, Dim(), ArrayLook)
             for axis, n in enumerate(array.shape)
         )
         attrs = {"spec": Spec(array.dtype, shape), "label": label}

@@ -17,11 +17,11 @@ from nbta.frontend import awaited, native
 from nbta.frontend.problems import here
 from nbta.graph.graph import current
 from nbta.graph.operation import Spec, Tensor
-from nbta.ops.axes.places import extents_of, numbers_of, true_places
+from nbta.ops.axes.places import dimensions_of, numbers_of, true_places
 from nbta.ops.core.arithmetic import equal, logical_not, not_equal, where
 from nbta.ops.core.checks import checked
+from nbta.ops.core.dimensions import outside
 from nbta.ops.core.dispatch import CONSTANT, apply, as_tensor
-from nbta.ops.core.extents import outside
 from nbta.ops.core.shaping import broadcast_to, cast, reshape
 from nbta.ops.indexing.gathering import SCATTER_ADD, SCATTER_SET
 from nbta.ops.indexing.items import SET_ITEM, SYMBOLIC, add_item, castable, getitem, set_item, take
@@ -81,8 +81,8 @@ def _indices(mask, x, axes):
     if native.is_known(mask) and axes.stop <= x.ndim:
         _check_lengths(np.shape(mask), [int(x.shape[axis]) for axis in axes])
         return np.nonzero(np.asarray(mask))
-    extents = extents_of(x)[axes.start : axes.stop]
-    return _run_indices(_fitting(as_tensor(mask), x, axes), extents)
+    dimensions = dimensions_of(x)[axes.start : axes.stop]
+    return _run_indices(_fitting(as_tensor(mask), x, axes), dimensions)
 
 
 def _check_lengths(have, want):
@@ -101,11 +101,11 @@ def _fitting(mask, x, axes):
         raise invalid("mask", f"{here()}: a mask of {len(have)} axes for an array of {len(want)}")
     want = want[axes.start : axes.stop]
     _check_lengths(have, want)
-    lengths, extents = extents_of(mask), extents_of(x)[axes.start :]
+    lengths, dimensions = dimensions_of(mask), dimensions_of(x)[axes.start :]
     for k, (n, m) in enumerate(zip(have, want, strict=True)):
         if n is None or n != m:
             message = f"{here()}: a mask and the array that it selects from differ in length"
-            mask = checked(mask, equal(lengths[k], extents[k]), message)
+            mask = checked(mask, equal(lengths[k], dimensions[k]), message)
     return mask
 
 
@@ -113,19 +113,19 @@ def _pattern(x):
     return x.spec.shape if isinstance(x, Tensor) else np.shape(x)
 
 
-def _run_indices(mask, extents):
+def _run_indices(mask, dimensions):
     """Where a mask is true that only the run knows, along each of its axes."""
     numbers, found = true_places(reshape(mask, (-1,))), []
-    for extent in reversed(extents[1:]):
-        found.append(numbers % extent)
-        numbers = numbers // extent
+    for dimension in reversed(dimensions[1:]):
+        found.append(numbers % dimension)
+        numbers = numbers // dimension
     return [numbers, *reversed(found)]
 
 
 def nonzero(x):
     """``np.nonzero(x)``, of values that only the run knows."""
     x = as_tensor(x)
-    return tuple(_run_indices(x if x.dtype.kind == "b" else not_equal(x, 0), extents_of(x)))
+    return tuple(_run_indices(x if x.dtype.kind == "b" else not_equal(x, 0), dimensions_of(x)))
 
 
 def _is_array(part):
@@ -146,9 +146,9 @@ class _Places:
         self._x, self._rank = x, len(parts)
         self._named = [k for k, part in enumerate(parts) if not isinstance(part, slice)]
         self._rest = [k for k in range(self._rank) if k not in self._named]
-        extents = [x.shape[axis] for axis in self._named]
-        self.numbers = numbers_of([parts[k] for k in self._named], extents)
-        self._total = math.prod(extents)
+        dimensions = [x.shape[axis] for axis in self._named]
+        self.numbers = numbers_of([parts[k] for k in self._named], dimensions)
+        self._total = math.prod(dimensions)
         together = self._named[-1] - self._named[0] == len(self._named) - 1
         #: Where the axes of the numbers stand in what is picked.
         self.place = self._named[0] if together else 0

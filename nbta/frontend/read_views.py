@@ -76,29 +76,29 @@ def _sliding_window_view(x, window_shape, axis=None, *, writeable=False):
     name = "lib.stride_tricks.sliding_window_view"
     if writeable:
         raise refused_argument(name, "writeable=", here())
-    extents = tuple(_integer(name, each) for each in _as_tuple(native.plain(window_shape)))
-    if min(extents, default=0) < 0:
+    dimensions = tuple(_integer(name, each) for each in _as_tuple(native.plain(window_shape)))
+    if min(dimensions, default=0) < 0:
         raise ValueError(f"{here()}: `window_shape` cannot contain negative values")
     axes = range(x.ndim) if axis is None else normalized_axes(axis, x.ndim, may_repeat=True)
-    if len(axes) != len(extents):
-        message = f"{len(extents)} items of `window_shape` for {len(axes)} axes of `axis`"
+    if len(axes) != len(dimensions):
+        message = f"{len(dimensions)} items of `window_shape` for {len(axes)} axes of `axis`"
         raise ValueError(f"{here()}: sliding_window_view: {message}; give one for each")
     lengths = dict(enumerate(x.shape))
-    for one, extent in zip(axes, extents, strict=True):
-        lengths[one] = lengths[one] - extent + 1
+    for one, dimension in zip(axes, dimensions, strict=True):
+        lengths[one] = lengths[one] - dimension + 1
         _check_length(lengths[one])
-    return x.shown(_windows, tuple(zip(axes, extents, strict=True)))
+    return x.shown(_windows, tuple(zip(axes, dimensions, strict=True)))
 
 
 def _as_tuple(value):
     return tuple(value) if isinstance(value, list | tuple | np.ndarray) else (value,)
 
 
-def _integer(name, extent):
+def _integer(name, dimension):
     """The length of a window; that of an array decides which trace this is."""
-    if isinstance(extent, Tensor) and not isinstance(extent, Number):
+    if isinstance(dimension, Tensor) and not isinstance(dimension, Number):
         raise refused_argument(name, "window_shape= that is not a length of an array", here())
-    return operator.index(extent)
+    return operator.index(dimension)
 
 
 def _check_length(count):
@@ -112,11 +112,11 @@ def _check_length(count):
 def _windows(array, windows):
     """Windows of some lengths along some axes, with their own axes after all others."""
     if not isinstance(array, Tensor):
-        axes, extents = zip(*windows, strict=True) if windows else ((), ())
-        return np.lib.stride_tricks.sliding_window_view(array, extents, axes)
-    for axis, extent in windows:
-        count = array.shape[axis] - extent + 1
-        places = shaping.reshape(filling.arange(count), (-1, 1)) + filling.arange(extent)
+        axes, dimensions = zip(*windows, strict=True) if windows else ((), ())
+        return np.lib.stride_tricks.sliding_window_view(array, dimensions, axes)
+    for axis, dimension in windows:
+        count = array.shape[axis] - dimension + 1
+        places = shaping.reshape(filling.arange(count), (-1, 1)) + filling.arange(dimension)
         array = arranging.moveaxis(take(array, places, axis), axis + 1, -1)
     return array
 

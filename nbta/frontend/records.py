@@ -204,9 +204,9 @@ def empty_records(shape, dtype):
     fields = {}
     for name in dtype.names:
         kind = dtype[name]
-        extents = (*shape, *kind.shape)
+        dimensions = (*shape, *kind.shape)
         if kind.base.names is not None:
-            fields[name] = empty_records(extents, kind.base)
+            fields[name] = empty_records(dimensions, kind.base)
         else:
-            fields[name] = new_array(fill(extents, np.zeros((), kind.base)[()]))
+            fields[name] = new_array(fill(dimensions, np.zeros((), kind.base)[()]))
     return Records(dtype, fields)

@@ -83,7 +83,7 @@ class Lengths:
         self.shared = SHARED in known
         self._places, self._open, self._tokens = {}, set(), {}
 
-    def extent(self, leaf, axis, length, general, kind=Look):
+    def dimension(self, leaf, axis, length, general, kind=Look):
         """The dimension of an axis in this trace; ``general`` is that of any length."""
         look = kind(leaf, axis)
         if type(general) is int or look in self.known:
@@ -95,15 +95,15 @@ class Lengths:
 
     def stands_for(self, tensor, leaf) -> None:
         """Say which argument a tensor is, whose dimensions nothing else can tell apart."""
-        for axis, extent in enumerate(tensor.spec.shape):
-            if extent is None:
+        for axis, dimension in enumerate(tensor.spec.shape):
+            if dimension is None:
                 token = self._tokens[tensor, axis] = shapes.Dim()
                 self._places[token] = Look(leaf, axis)
 
     def source(self, tensor, axis):
         """What tells the length of an axis: its dimension, or what stands for that."""
-        extent = tensor.spec.shape[axis]
-        return self._tokens.get((tensor, axis)) if extent is None else extent
+        dimension = tensor.spec.shape[axis]
+        return self._tokens.get((tensor, axis)) if dimension is None else dimension
 
     def least(self, source) -> int:
         """The smallest length that an axis can have.

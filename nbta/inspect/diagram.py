@@ -24,8 +24,8 @@ from nbta.graph.views import (
 from nbta.inspect.flow_check import Race, UnusedWrite, check_flow
 from nbta.ops.arrays import tensor_arrays as arrays
 from nbta.ops.arrays.tensor_arrays import CREATE, LOOKUPS
+from nbta.ops.core.dimensions import outside
 from nbta.ops.core.dispatch import CONSTANT, PARAMETER
-from nbta.ops.core.extents import outside
 from nbta.ops.loops.residuals import EMPTY
 from nbta.symbolic import SymbolicTensorArray
 

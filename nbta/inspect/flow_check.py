@@ -9,8 +9,8 @@ from nbta.graph.graph import Graph, all_bodies, current, lies_in, subgraphs
 from nbta.graph.operation import FLOW, HANDLE, Operation
 from nbta.graph.order import before, ordered
 from nbta.ops.arrays import tensor_arrays as arrays
+from nbta.ops.core.dimensions import outside
 from nbta.ops.core.dispatch import PARAMETER
-from nbta.ops.core.extents import outside
 from nbta.ops.loops.aliases import array_of, origins
 
 _ALL = None  # in place of a set of slots: it may be any

@@ -53,7 +53,7 @@ class Role(Enum):
 #: Roles of arguments of functions, by their places.
 _ARGUMENTS: dict[str, dict[int, Role]] = {
     "pointer": {2: Role.CLASS}, "room": {2: Role.FREE, 4: Role.CLASS},
-    "array_in": {2: Role.FREE, 5: Role.CLASS}, "extent_in": {1: Role.FREE},
+    "array_in": {2: Role.FREE, 5: Role.CLASS}, "dimension_in": {1: Role.FREE},
     "agrees": {1: Role.FREE}, "adopt": {1: Role.FREE, 2: Role.FREE}, "call": {1: Role.ITEMS},
     "address": {0: Role.FORWARDED},
 }  # fmt: skip

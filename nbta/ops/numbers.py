@@ -171,11 +171,11 @@ def _graph_of(*values):
 
 def entry(tensor, axis) -> int | Number:
     """One dimension of a tensor's shape."""
-    extent = tensor.spec.shape[axis]
-    if type(extent) is int:
-        return extent
+    dimension = tensor.spec.shape[axis]
+    if type(dimension) is int:
+        return dimension
     lengths = tensor.graph.root.lengths
-    source = extent if lengths is None else lengths.source(tensor, axis)
+    source = dimension if lengths is None else lengths.source(tensor, axis)
     least = 0 if lengths is None else lengths.least(source)
     place = (tensor, axis)
     return Number(
@@ -186,7 +186,7 @@ def entry(tensor, axis) -> int | Number:
 def _extracted(tensor, axis):
     """The scalar with a dimension, in the tensor's own graph, as `shape_of` has it."""
     graph = tensor.graph
-    key = ("extent", tensor, axis)
+    key = ("dimension", tensor, axis)
     if key not in graph.cache:
         with graph.as_default(), graph.control_dependencies(None):
             graph.cache[key] = getitem(shape_of(tensor), axis)
@@ -198,22 +198,22 @@ def _shape(self) -> tuple[int, ...] | None:
 
     A dimension that only the run knows is a number to compute with.
     """
-    extents = self.spec.shape
-    if extents is None:
+    dimensions = self.spec.shape
+    if dimensions is None:
         return None
-    if all(type(extent) is int for extent in extents):
-        return tuple(extents)
-    return Shape(entry(self, axis) for axis in range(len(extents)))
+    if all(type(dimension) is int for dimension in dimensions):
+        return tuple(dimensions)
+    return Shape(entry(self, axis) for axis in range(len(dimensions)))
 
 
 def _size(self) -> int:
     """How many elements it has: an int, or a number to compute with."""
-    extents = self.shape
-    if extents is not None and not isinstance(extents, Shape):
-        return int(np.prod(extents, dtype=object))
-    unknown = [n for n in extents or () if isinstance(n, Number)]
+    dimensions = self.shape
+    if dimensions is not None and not isinstance(dimensions, Shape):
+        return int(np.prod(dimensions, dtype=object))
+    unknown = [n for n in dimensions or () if isinstance(n, Number)]
     sources = frozenset().union(*(n.sources for n in unknown)) or frozenset([None])
-    least = 0 if extents is None else _product([getattr(n, "least", n) for n in extents])
+    least = 0 if dimensions is None else _product([getattr(n, "least", n) for n in dimensions])
     return Number(lambda: _counted(self), self.graph, int, sources, least)
 
 
@@ -233,8 +233,8 @@ def _length(self) -> int:
     """Python's ``len``, which must be an integer of Python's."""
     if not self.spec.shape:
         raise self._no_value("something with a Python length", "It has no first axis")
-    extent = entry(self, 0)
-    return extent if type(extent) is int else extent.ask("a Python length")
+    dimension = entry(self, 0)
+    return dimension if type(dimension) is int else dimension.ask("a Python length")
 
 
 # Arithmetic: with Python's numbers as among them, with anything else as tensors.

@@ -555,7 +555,7 @@ def method(name):
 def fits(store, shape):
     """Whether a shape is the element shape of a uniform store."""
     same_rank = field(store, FIELD.rank) == len(shape)
-    return same_rank and mem.same_extents(store + 8 * FIELD.extent0, shape)
+    return same_rank and mem.same_dimensions(store + 8 * FIELD.dimension0, shape)
 
 
 def register():

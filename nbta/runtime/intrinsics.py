@@ -15,7 +15,7 @@ from numba.extending import intrinsic, lower_builtin, models, register_model
 
 from nbta.runtime.memory import (
     ARRAY_DATA,
-    ARRAY_EXTENTS,
+    ARRAY_DIMENSIONS,
     ARRAY_FLAGS,
     ARRAY_RANK,
     ARRAY_READY,
@@ -313,10 +313,10 @@ def refuse(typingctx, condition, status):
 
 
 @intrinsic(prefer_literal=True)
-def room(typingctx, items, w, word, extents, scope):
+def room(typingctx, items, w, word, dimensions, scope):
     """Pointer to the buffer of a word, with room for some dimensions, or the function is left."""
     result = Pointer(items.instance_type, scope.literal_value)
-    size, count = size_of(result.dtype), len(extents)
+    size, count = size_of(result.dtype), len(dimensions)
 
     def found(builder, args, leave):
         words, word, *factors = args
@@ -335,23 +335,23 @@ def room(typingctx, items, w, word, extents, scope):
 
     def codegen(context, builder, sig, args):
         _, words, word, several, _ = args
-        given = [words, word, *_lengths(context, builder, several, extents)]
+        given = [words, word, *_lengths(context, builder, several, dimensions)]
         start = _address(context, builder, f"room_{size}_{count}", found, given)
         return builder.inttoptr(start, context.get_value_type(result))
 
-    return result(items, types.int64, types.int64, extents, scope), codegen
+    return result(items, types.int64, types.int64, dimensions, scope), codegen
 
 
 @intrinsic
-def too_many(typingctx, extents):
+def too_many(typingctx, dimensions):
     """Whether arrays of some dimensions have more items than memory can have bytes."""
 
     def codegen(context, builder, sig, args):
-        factors = _lengths(context, builder, args[0], extents)
+        factors = _lengths(context, builder, args[0], dimensions)
         items, wrapped = _product(builder, factors, INT64(1))
         return builder.or_(wrapped, builder.icmp_signed(">", items, INT64(MOST_ITEMS)))
 
-    return types.boolean(extents), codegen
+    return types.boolean(dimensions), codegen
 
 
 def _lengths(context, builder, several, kinds):
@@ -454,8 +454,8 @@ def _field(builder, start, offset, kind=INT64):
     return builder.load(builder.inttoptr(builder.add(start, INT64(offset)), kind.as_pointer()))
 
 
-def _extents_of(builder, start, count):
-    first = _field(builder, start, ARRAY_EXTENTS)
+def _dimensions_of(builder, start, count):
+    first = _field(builder, start, ARRAY_DIMENSIONS)
     return [_field(builder, first, 8 * axis) for axis in range(count)]
 
 
@@ -485,12 +485,12 @@ def array_in(typingctx, items, w, word, head, rank, scope):
 
 
 @intrinsic
-def extent_in(typingctx, w, word, head, axis):
+def dimension_in(typingctx, w, word, head, axis):
     """A dimension of an array that is given."""
 
     def codegen(context, builder, sig, args):
         start = builder.add(builder.load(word_at(builder, args[0], args[1])), args[2])
-        first = _field(builder, start, ARRAY_EXTENTS)
+        first = _field(builder, start, ARRAY_DIMENSIONS)
         place = builder.add(first, builder.mul(args[3], INT64(8)))
         return builder.load(builder.inttoptr(place, INT64.as_pointer()))
 
@@ -510,8 +510,8 @@ def adopt(typingctx, w, word, given, head, rank, itemsize):
         found = builder.load(word_at(builder, w, given))
         with builder.if_then(builder.icmp_signed("!=", found, INT64(0))):
             start = builder.add(found, head)
-            for extent in _extents_of(builder, start, count):
-                size = builder.mul(size, extent)
+            for dimension in _dimensions_of(builder, start, count):
+                size = builder.mul(size, dimension)
             builder.store(size, room)
             builder.store(_field(builder, start, ARRAY_DATA), place)
         return context.get_dummy_value()
@@ -521,39 +521,39 @@ def adopt(typingctx, w, word, given, head, rank, itemsize):
 
 
 @intrinsic
-def agrees(typingctx, w, given, head, extents):
+def agrees(typingctx, w, given, head, dimensions):
     """Whether an array is given that has some dimensions."""
 
     def codegen(context, builder, sig, args):
-        w, given, head, extents = args
+        w, given, head, dimensions = args
         found = builder.load(word_at(builder, w, given))
         same = cgutils.alloca_once_value(builder, cgutils.false_bit)
         with builder.if_then(builder.icmp_signed("!=", found, INT64(0))):
-            wanted = _items(builder, extents)
-            have = _extents_of(builder, builder.add(found, head), len(wanted))
+            wanted = _items(builder, dimensions)
+            have = _dimensions_of(builder, builder.add(found, head), len(wanted))
             equal = cgutils.true_bit
             for one, other in zip(wanted, have, strict=True):
                 equal = builder.and_(equal, builder.icmp_signed("==", one, other))
             builder.store(equal, same)
         return builder.load(same)
 
-    return types.boolean(types.int64, types.int64, types.int64, extents), codegen
+    return types.boolean(types.int64, types.int64, types.int64, dimensions), codegen
 
 
 # Users' own compiled functions.
 
 
 @intrinsic
-def frozen(typingctx, place, index, extents):
+def frozen(typingctx, place, index, dimensions):
     """A read-only array of the items of a pointer from an index on."""
-    result = types.Array(place.dtype, len(extents), "C", readonly=True)
+    result = types.Array(place.dtype, len(dimensions), "C", readonly=True)
 
     def codegen(context, builder, sig, args):
         address = builder.ptrtoint(builder.gep(args[0], [args[1]]), INT64)
         lengths = list(_items(builder, args[2]))
         return build_array(context, builder, result, address, lengths)
 
-    return result(place, types.int64, extents), codegen
+    return result(place, types.int64, dimensions), codegen
 
 
 @intrinsic

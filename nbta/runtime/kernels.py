@@ -49,9 +49,9 @@ from nbta.runtime.store import (
     BLOCK_SHAPE,
     RAGGED,
     UNIFORM,
-    get_extent,
+    get_dimension,
     new_store,
-    set_extent,
+    set_dimension,
     store_address,
     store_at,
 )
@@ -103,7 +103,7 @@ def create(r):
     s._read_state = after_read(s._clear_after_read)
     s._rank = r[RANK]
     for axis in range(MAX_RANK):
-        set_extent(s, axis, r[SHAPE + axis])
+        set_dimension(s, axis, r[SHAPE + axis])
     status = decide_layout(s, r) if shape_known(s) else STATUS.ok
     if status == STATUS.ok and size > 0:
         status = reserve(s, r, size)
@@ -319,9 +319,9 @@ def shape_gradient(s, g, r):
     if s._rank >= 0:
         g._rank = s._rank + r[RANK]
         for axis in range(r[RANK]):
-            set_extent(g, axis, r[SHAPE + axis])
+            set_dimension(g, axis, r[SHAPE + axis])
         for axis in range(s._rank):
-            set_extent(g, r[RANK] + axis, get_extent(s, axis))
+            set_dimension(g, r[RANK] + axis, get_dimension(s, axis))
     status = STATUS.ok
     if s._layout == RAGGED:
         g._layout = RAGGED

@@ -31,8 +31,8 @@ from nbta.runtime.store import (
     UNDECIDED,
     UNIFORM,
     field_address,
-    get_extent,
-    set_extent,
+    get_dimension,
+    set_dimension,
     store_owner,
 )
 
@@ -42,7 +42,7 @@ def shape_known(s):
     """Whether the element shape is fully known."""
     unknown = s._rank < 0
     for axis in range(s._rank):
-        unknown = unknown or get_extent(s, axis) < 0
+        unknown = unknown or get_dimension(s, axis) < 0
     return not unknown
 
 
@@ -64,7 +64,7 @@ def pattern_of(s, place):
     pattern = mem.array_at(place, 1 + MAX_RANK, np.int64)
     pattern[0] = s._rank
     for axis in range(MAX_RANK):
-        pattern[1 + axis] = get_extent(s, axis)
+        pattern[1 + axis] = get_dimension(s, axis)
     return pattern
 
 
@@ -73,7 +73,7 @@ def set_pattern(s, pattern):
     """Make ``[rank, dimensions...]`` the element shape pattern."""
     s._rank = pattern[0]
     for axis in range(MAX_RANK):
-        set_extent(s, axis, pattern[1 + axis])
+        set_dimension(s, axis, pattern[1 + axis])
 
 
 @kernel
@@ -81,7 +81,7 @@ def tell_pattern(s, r):
     """Put the element shape pattern where the message of an error finds it."""
     r[OUT_RANK] = s._rank
     for axis in range(MAX_RANK):
-        r[OUT_SHAPE + axis] = get_extent(s, axis)
+        r[OUT_SHAPE + axis] = get_dimension(s, axis)
 
 
 @kernel
@@ -92,8 +92,8 @@ def fits_pattern(s, rank, shape, first):
     if s._rank != rank:
         return False
     for axis in range(rank):
-        extent = get_extent(s, axis)
-        if extent >= 0 and extent != shape[first + axis]:
+        dimension = get_dimension(s, axis)
+        if dimension >= 0 and dimension != shape[first + axis]:
             return False
     return True
 
@@ -106,18 +106,18 @@ def merge_pattern(s, r):
     if s._rank < 0:
         s._rank = r[RANK]
         for axis in range(r[RANK]):
-            set_extent(s, axis, r[SHAPE + axis])
+            set_dimension(s, axis, r[SHAPE + axis])
         return STATUS.ok
     fits = s._rank == r[RANK]
     for axis in range(s._rank if fits else 0):
-        mine, asked = get_extent(s, axis), r[SHAPE + axis]
+        mine, asked = get_dimension(s, axis), r[SHAPE + axis]
         fits = fits and (mine < 0 or asked < 0 or mine == asked)
     if not fits:
         tell_pattern(s, r)
         return STATUS.gather_element_shape
     for axis in range(s._rank):
-        if get_extent(s, axis) < 0:
-            set_extent(s, axis, r[SHAPE + axis])
+        if get_dimension(s, axis) < 0:
+            set_dimension(s, axis, r[SHAPE + axis])
     return STATUS.ok
 
 
@@ -126,12 +126,12 @@ def count_bytes(rank, shape, first, itemsize):
     """Bytes of an element of ``shape[first:first + rank]``; -1 for more than an address holds."""
     nbytes, empty = itemsize, False
     for axis in range(rank):
-        extent = shape[first + axis]
-        empty = empty or extent == 0
-        if extent > 1 and nbytes > LARGEST // extent:
+        dimension = shape[first + axis]
+        empty = empty or dimension == 0
+        if dimension > 1 and nbytes > LARGEST // dimension:
             nbytes = LARGEST
         else:
-            nbytes *= max(extent, 1)
+            nbytes *= max(dimension, 1)
     if empty:
         return 0
     return nbytes if nbytes < LARGEST else -1
@@ -278,7 +278,7 @@ def prepare(s, r, needed, rank, shape, first):
     if s._infer_shape and not shape_known(s):
         s._rank = rank
         for axis in range(rank):
-            set_extent(s, axis, shape[first + axis])
+            set_dimension(s, axis, shape[first + axis])
     status = decide_layout(s, r)
     if status == STATUS.ok:
         status = reserve(s, r, needed)

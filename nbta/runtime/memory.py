@@ -105,27 +105,29 @@ def item_reader(item):
 
 
 @intrinsic
-def store_extents(typingctx, address, shape):
+def store_dimensions(typingctx, address, shape):
     """Store a tuple of integers (also an empty one) as int64 from an address on."""
 
     def codegen(context, builder, sig, args):
-        for axis, extent in enumerate(cgutils.unpack_tuple(builder, args[1])):
+        for axis, dimension in enumerate(cgutils.unpack_tuple(builder, args[1])):
             place = builder.add(args[0], INT64(8 * axis))
-            builder.store(extent, _pointer(builder, place, INT64))
+            builder.store(dimension, _pointer(builder, place, INT64))
         return context.get_dummy_value()
 
     return types.void(types.int64, shape), codegen
 
 
 @intrinsic
-def same_extents(typingctx, address, shape):
+def same_dimensions(typingctx, address, shape):
     """Whether the int64 from an address on are those of a tuple (also an empty one)."""
 
     def codegen(context, builder, sig, args):
         same = cgutils.true_bit
-        for axis, extent in enumerate(cgutils.unpack_tuple(builder, args[1])):
+        for axis, dimension in enumerate(cgutils.unpack_tuple(builder, args[1])):
             place = builder.add(args[0], INT64(8 * axis))
-            equal = builder.icmp_signed("==", extent, builder.load(_pointer(builder, place, INT64)))
+            equal = builder.icmp_signed(
+                "==", dimension, builder.load(_pointer(builder, place, INT64))
+            )
             same = builder.and_(same, equal)
         return same
 
@@ -163,10 +165,10 @@ def build_array(context, builder, array_type, data, shape, meminfo=None):
     array = context.make_array(array_type)(context, builder)
     itemsize = context.get_abi_sizeof(context.get_data_type(array_type.dtype))
     stride, strides, count = context.get_constant(types.intp, itemsize), [], INT64(1)
-    for extent in reversed(shape):
+    for dimension in reversed(shape):
         strides.insert(0, stride)
-        stride = builder.mul(stride, extent)
-        count = builder.mul(count, extent)
+        stride = builder.mul(stride, dimension)
+        count = builder.mul(count, dimension)
     array.data = builder.inttoptr(data, array.data.type)
     array.shape = cgutils.pack_array(builder, shape)
     array.strides = cgutils.pack_array(builder, strides)
@@ -197,11 +199,11 @@ def array_reader(item, ndim):
     array_type = types.Array(item, ndim, "C", readonly=True)
 
     @intrinsic
-    def array_of(typingctx, owner, address, extents):
+    def array_of(typingctx, owner, address, dimensions):
         def codegen(context, builder, sig, args):
-            owner, address, extents = args
+            owner, address, dimensions = args
             meminfo = builder.inttoptr(owner, cgutils.voidptr_t)
-            places = [builder.add(extents, INT64(8 * axis)) for axis in range(ndim)]
+            places = [builder.add(dimensions, INT64(8 * axis)) for axis in range(ndim)]
             shape = [builder.load(_pointer(builder, place, INT64)) for place in places]
             return build_array(context, builder, array_type, address, shape, meminfo)
 
@@ -485,7 +487,7 @@ HEAD = object.__basicsize__
 
 #: After the head of an array, in the order that NumPy's binary interface fixes
 #: (``PyArrayObject_fields``): the addresses of its items, its rank (an int), the addresses of its
-#: extents, strides and base, then those of its dtype object, and flags (an int).
-ARRAY_DATA, ARRAY_RANK, ARRAY_EXTENTS, ARRAY_DTYPE, ARRAY_FLAGS = 0, 8, 16, 40, 48
+#: dimensions, strides and base, then those of its dtype object, and flags (an int).
+ARRAY_DATA, ARRAY_RANK, ARRAY_DIMENSIONS, ARRAY_DTYPE, ARRAY_FLAGS = 0, 8, 16, 40, 48
 #: Of the flags: in C order, and aligned.
 ARRAY_READY = 0x1 | 0x100

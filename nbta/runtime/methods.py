@@ -100,12 +100,12 @@ def copy_strided(target, source, layout, rank, itemsize):
     function of a user's.
     """
     stay_out_of_line()
-    extents = mem.array_at(layout, rank, np.int64)
+    dimensions = mem.array_at(layout, rank, np.int64)
     strides = mem.array_at(layout + 8 * rank, rank, np.int64)
     at = mem.array_at(room(_COUNTERS), rank, np.int64)
     count = 1
     for axis in range(rank):
-        count *= extents[axis]
+        count *= dimensions[axis]
         at[axis] = 0
     for _ in range(count):
         mem.copy_bytes(target, source, itemsize)
@@ -114,9 +114,9 @@ def copy_strided(target, source, layout, rank, itemsize):
         while axis >= 0:
             at[axis] += 1
             source += strides[axis]
-            if at[axis] < extents[axis]:
+            if at[axis] < dimensions[axis]:
                 break
-            source -= strides[axis] * extents[axis]
+            source -= strides[axis] * dimensions[axis]
             at[axis] = 0
             axis -= 1
 
@@ -277,23 +277,23 @@ def rank_asked(method, argument, shape):
     if isinstance(shape, types.NoneType) or shape is None:
         return None
     if isinstance(shape, types.BaseTuple):
-        _check_extents(method, argument, shape)
+        _check_dimensions(method, argument, shape)
         return len(shape)
     if isinstance(shape, types.Integer | types.IntegerLiteral):
         return 1
     raise refusal(f"{method}: {argument} must be a tuple or None, not {shape}")
 
 
-def _check_extents(method, argument, shape):
+def _check_dimensions(method, argument, shape):
     if len(shape) > rq.MAX_RANK:
         raise refusal(
             f"{method}: elements have at most {rq.MAX_RANK} dimensions, and {argument} has "
             f"{len(shape)}; join some of them"
         )
-    for extent in shape:
-        if not isinstance(extent, types.Integer | types.IntegerLiteral | types.NoneType):
+    for dimension in shape:
+        if not isinstance(dimension, types.Integer | types.IntegerLiteral | types.NoneType):
             raise refusal(
-                f"{method}: {argument} has a dimension of type {extent}; use an integer, or "
+                f"{method}: {argument} has a dimension of type {dimension}; use an integer, or "
                 f"None where unknown"
             )
 
@@ -329,23 +329,23 @@ def put_word(words, word, value):
 
 
 @register_jitable
-def put_extent(words, axis, extent, operation, store):
+def put_dimension(words, axis, dimension, operation, store):
     """Store a known dimension of an element shape."""
-    if extent < 0:
-        put_word(words, rq.GOT, extent)
+    if dimension < 0:
+        put_word(words, rq.GOT, dimension)
         raise_failure(STATUS.negative_extent, operation, store, words)
-    put_word(words, rq.SHAPE + axis, extent)
+    put_word(words, rq.SHAPE + axis, dimension)
 
 
-def put_extents(words, axis, shape, operation, store):
+def put_dimensions(words, axis, shape, operation, store):
     """Describe an element shape, axis by axis; None for an unknown dimension."""
     raise NotImplementedError("compiled code only")
 
 
-@overload(put_extents)
-def _put_extents(words, axis, shape, operation, store):
+@overload(put_dimensions)
+def _put_dimensions(words, axis, shape, operation, store):
     if isinstance(shape, types.Integer | types.IntegerLiteral):
-        return lambda words, axis, shape, operation, store: put_extent(
+        return lambda words, axis, shape, operation, store: put_dimension(
             words, 0, shape, operation, store
         )
     if not isinstance(shape, types.BaseTuple) or len(shape) == 0:
@@ -354,13 +354,13 @@ def _put_extents(words, axis, shape, operation, store):
 
         def unknown(words, axis, shape, operation, store):
             put_word(words, rq.SHAPE + axis, -1)
-            put_extents(words, axis + 1, shape[1:], operation, store)
+            put_dimensions(words, axis + 1, shape[1:], operation, store)
 
         return unknown
 
     def known(words, axis, shape, operation, store):
-        put_extent(words, axis, shape[0], operation, store)
-        put_extents(words, axis + 1, shape[1:], operation, store)
+        put_dimension(words, axis, shape[0], operation, store)
+        put_dimensions(words, axis + 1, shape[1:], operation, store)
 
     return known
 
@@ -477,7 +477,7 @@ def construct(
         flags = np.int64(bool(dynamic_size)) | np.int64(bool(clear_after_read)) << 1
         put_word(words, rq.LIST, flags | np.int64(bool(infer_shape)) << 2)
         put_word(words, rq.RANK, words_rank)
-        put_extents(words, 0, element_shape, rq.CREATE, 0)
+        put_dimensions(words, 0, element_shape, rq.CREATE, 0)
         create(words, first_name(tensor_array_name, name))
         return array_over(mem.load_int(words + 8 * rq.OWNER))
 
@@ -509,7 +509,7 @@ def _kernel_write(array, operation):
         mem.store_int(words + 8 * rq.DTYPE, code)
         mem.store_int(words + 8 * rq.VALUE, address)
         mem.store_int(words + 8 * rq.RANK, len(shape))
-        mem.store_extents(words + 8 * rq.SHAPE, shape)
+        mem.store_dimensions(words + 8 * rq.SHAPE, shape)
         return mem.call_entry(setting(settings.STORAGE_ENTRY), operation, store, words)
 
     return kernel_write
@@ -848,7 +848,7 @@ def _element_read(array):
         owner = field(store, FIELD.data_owner)
         address = elements + slot * field(store, FIELD.element_bytes)
         mem.retain(owner)
-        return array_of(owner, address, store + 8 * FIELD.extent0)
+        return array_of(owner, address, store + 8 * FIELD.dimension0)
 
     return read
 
@@ -996,16 +996,16 @@ def _grad_with_shape(ta, source, shape_to_prepend, flow=None, clear_after_read=T
         words, store = new_request(), store_fields(ta)
         own_flow(store, flow)
         count = count_of(shape_to_prepend)
-        extents, owner = load_list(0, shape_to_prepend)
+        dimensions, owner = load_list(0, shape_to_prepend)
         status = STATUS.ok if owner > 0 else STATUS.too_large
         mem.store_int(words + 8 * rq.GOT, 1)
-        mem.store_int(words + 8 * rq.EXPECTED, extents)
+        mem.store_int(words + 8 * rq.EXPECTED, dimensions)
         if status == STATUS.ok and count > rq.MAX_RANK:
             status = STATUS.rank
             mem.store_int(words + 8 * rq.GOT, count)
         if status == STATUS.ok:
             mem.store_int(words + 8 * rq.RANK, count)
-            mem.copy_bytes(words + 8 * rq.SHAPE, extents, 8 * count)
+            mem.copy_bytes(words + 8 * rq.SHAPE, dimensions, 8 * count)
         if owner > 0:
             mem.release(owner)
         if status != STATUS.ok:
@@ -1047,7 +1047,7 @@ def _put_rows(words, shape):
     """Describe a value that is written row by row."""
     mem.store_int(words + 8 * rq.INDEX, shape[0])
     mem.store_int(words + 8 * rq.RANK, len(shape) - 1)
-    mem.store_extents(words + 8 * rq.SHAPE, shape[1:])
+    mem.store_dimensions(words + 8 * rq.SHAPE, shape[1:])
 
 
 @register_jitable
@@ -1067,7 +1067,7 @@ def _put_scalar(words, shape):
 def _put_whole(words, shape):
     """Describe a value as it is."""
     mem.store_int(words + 8 * rq.RANK, len(shape))
-    mem.store_extents(words + 8 * rq.SHAPE, shape)
+    mem.store_dimensions(words + 8 * rq.SHAPE, shape)
 
 
 def _bulk_write(array, operation, value, listed):
@@ -1193,7 +1193,7 @@ def gather_of(ta, indices, element_shape, dtype, strict):
         mem.store_int(words + 8 * rq.INDEX, strict)
         mem.store_int(words + 8 * rq.DTYPE, code)
         mem.store_int(words + 8 * rq.RANK, words_rank)
-        put_extents(words, 0, element_shape, rq.GATHER, store)
+        put_dimensions(words, 0, element_shape, rq.GATHER, store)
         places, owner = load_list(0, indices)
         _tell_too_large(words, places)
         if owner > 0:
@@ -1250,7 +1250,7 @@ def _concat(ta, element_shape_except0=None, dtype=None, name=None):
         check(store)
         mem.store_int(words + 8 * rq.DTYPE, code)
         mem.store_int(words + 8 * rq.RANK, words_rank)
-        put_extents(words, 0, element_shape_except0, rq.CONCAT, store)
+        put_dimensions(words, 0, element_shape_except0, rq.CONCAT, store)
         owner = _join_all(store, words)
         count, address = mem.load_int(words + 8 * rq.COUNT), mem.owner_payload(owner)
         lengths = mem.adopt_array(owner, address, count, np.int64)

@@ -53,13 +53,13 @@ from nbta.runtime.slots import (
     write_status,
 )
 
-#: Words of a record. Addresses of buffers are followed by their lengths in bytes; EXTENTS has those
-#: of all elements, or of the last one that was looked at, GIVEN takes those of an element that is
-#: to be written, ASKED those that all must have; HINT takes how many slots a loop will have
+#: Words of a record. Addresses of buffers are followed by their lengths in bytes; DIMENSIONS has
+#: those of all elements, or of the last one that was looked at, GIVEN takes those of an element
+#: that is to be written, ASKED those that all must have; HINT takes how many slots a loop will have
 #: written; USED counts items where each element has a place of its own.
 (
     DATA, STATE, TABLE, SIZE, GROWS, KNOWN, COUNT, FLAGS, ITEM, RANK, THERE, GROW, USED, HINT,
-    EXTENTS, GIVEN, ASKED, WORDS,
+    DIMENSIONS, GIVEN, ASKED, WORDS,
 ) = (0, 2, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 25, 33, 41)  # fmt: skip
 #: Of KNOWN: no element was there yet; all have one shape; each has its own.
 NOTHING, ALIKE, UNLIKE = range(3)
@@ -128,10 +128,10 @@ def create(record, r, size, grows):
     record[SIZE], record[GROWS], record[HINT] = size, grows, 0
     known, count = ALIKE, 1
     for axis in range(record[RANK]):
-        extent = record[GIVEN + axis]
-        record[EXTENTS + axis] = record[ASKED + axis] = extent
-        known = known if extent >= 0 else NOTHING
-        count *= extent
+        dimension = record[GIVEN + axis]
+        record[DIMENSIONS + axis] = record[ASKED + axis] = dimension
+        known = known if dimension >= 0 else NOTHING
+        count *= dimension
     record[KNOWN], record[COUNT] = known, count
     return no_slots(record, r, size)
 
@@ -154,7 +154,7 @@ def look_up(record, r, parent):
     record[THERE], record[GROWS] = 1, 0
     record[SIZE], record[KNOWN], record[COUNT] = parent[SIZE], parent[KNOWN], parent[COUNT]
     for axis in range(record[RANK]):
-        record[EXTENTS + axis] = parent[EXTENTS + axis]
+        record[DIMENSIONS + axis] = parent[DIMENSIONS + axis]
         record[ASKED + axis] = parent[ASKED + axis]
     status = no_slots(record, r, record[SIZE])
     if status == 0 and record[KNOWN] == UNLIKE:
@@ -217,14 +217,14 @@ def fit(record):
     """Hold the given dimensions against those of the elements, or learn them; 1 for other ones."""
     if record[KNOWN] == ALIKE:
         for axis in range(record[RANK]):
-            if record[EXTENTS + axis] != record[GIVEN + axis]:
+            if record[DIMENSIONS + axis] != record[GIVEN + axis]:
                 return -FAILED if record[FLAGS] & INFERS else 1
         return 0
     if record[KNOWN] == UNLIKE:
         return 1
     count = 1
     for axis in range(record[RANK]):
-        record[EXTENTS + axis] = record[GIVEN + axis]
+        record[DIMENSIONS + axis] = record[GIVEN + axis]
         count *= record[GIVEN + axis]
     record[KNOWN], record[COUNT] = ALIKE, count
     return 0 if is_as_asked(record) else -FAILED
@@ -346,7 +346,7 @@ def write_all(record, r, count, source):
     return 0
 
 
-# Elements of several shapes: a table has the place of each slot's first item, and the extents.
+# Elements of several shapes: a table has the place of each slot's first item, and the dimensions.
 
 
 @kernel
@@ -362,19 +362,19 @@ def entry(record, slot):
 
 
 @kernel
-def items_at(record, extents):
+def items_at(record, dimensions):
     """How many items an element has whose dimensions are at an address."""
     count = 1
     for axis in range(record[RANK]):
-        count *= load_int(extents + 8 * axis)
+        count *= load_int(dimensions + 8 * axis)
     return count
 
 
 @kernel
-def enter(record, slot, place, extents):
+def enter(record, slot, place, dimensions):
     """Note where an element is, and its dimensions, which are at an address."""
     store_int(entry(record, slot), place)
-    copy_bytes(entry(record, slot) + 8, extents, 8 * record[RANK])
+    copy_bytes(entry(record, slot) + 8, dimensions, 8 * record[RANK])
 
 
 @kernel
@@ -386,7 +386,7 @@ def tell_apart(record, r):
     record[KNOWN], record[USED] = UNLIKE, 0
     for slot in range(record[SIZE]):
         if load_byte(record[STATE] + slot) != FREE:
-            enter(record, slot, slot * record[COUNT], address(record, EXTENTS))
+            enter(record, slot, slot * record[COUNT], address(record, DIMENSIONS))
             record[USED] = (slot + 1) * record[COUNT]
     return 0
 
@@ -405,25 +405,25 @@ def place_apart(record, r, slot, is_new):
 
 
 @kernel
-def are_given(record, extents):
+def are_given(record, dimensions):
     """Whether the dimensions at an address are the given ones."""
     same = True
     for axis in range(record[RANK]):
-        same &= record[GIVEN + axis] == load_int(extents + 8 * axis)
+        same &= record[GIVEN + axis] == load_int(dimensions + 8 * axis)
     return same
 
 
 @kernel
 def new_place(record, r, slot):
     """The place after all elements, which an element of the given dimensions has from now on."""
-    extents, place = address(record, GIVEN), record[USED]
-    used = place + items_at(record, extents)
+    dimensions, place = address(record, GIVEN), record[USED]
+    used = place + items_at(record, dimensions)
     status = grown(record, r, TABLE, record[SIZE], entry_bytes(record))
     if status == 0:
         status = grown(record, r, DATA, used, record[ITEM])
     if status != 0:
         return status
-    enter(record, slot, place, extents)
+    enter(record, slot, place, dimensions)
     record[USED] = used
     return place
 
@@ -433,7 +433,7 @@ def own_place(record, slot):
     """Where an element is; its dimensions become those of the record."""
     place = entry(record, slot)
     for axis in range(record[RANK]):
-        record[EXTENTS + axis] = load_int(place + 8 + 8 * axis)
+        record[DIMENSIONS + axis] = load_int(place + 8 + 8 * axis)
     return load_int(place)
 
 
@@ -455,13 +455,13 @@ def together(record, r, count, first):
     if count == 0:
         return -FAILED
     start, apart = own_place(record, first), False
-    items = items_at(record, address(record, EXTENTS))
+    items = items_at(record, address(record, DIMENSIONS))
     for k in range(count):
-        extents = entry(record, first + k) + 8
+        dimensions = entry(record, first + k) + 8
         for axis in range(record[RANK]):
-            if load_int(extents + 8 * axis) != record[EXTENTS + axis]:
+            if load_int(dimensions + 8 * axis) != record[DIMENSIONS + axis]:
                 return -FAILED
-        apart |= load_int(extents - 8) != start + k * items
+        apart |= load_int(dimensions - 8) != start + k * items
     return copied(record, r, count, first, items) if apart else start
 
 

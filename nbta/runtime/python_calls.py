@@ -20,8 +20,8 @@ from nbta.runtime.layout import block_at, store_intact
 from nbta.runtime.machine_code import Routine
 from nbta.runtime.memory import (
     ARRAY_DATA,
+    ARRAY_DIMENSIONS,
     ARRAY_DTYPE,
-    ARRAY_EXTENTS,
     ARRAY_FLAGS,
     ARRAY_RANK,
     ARRAY_READY,
@@ -112,9 +112,9 @@ def array_address(store, dtype, value):
         return 0
     if mem.load_int(fields + ARRAY_DTYPE) != dtype:
         return 0
-    extents = mem.load_int(fields + ARRAY_EXTENTS)
+    dimensions = mem.load_int(fields + ARRAY_DIMENSIONS)
     for axis in range(rank):
-        if mem.load_int(extents + 8 * axis) != field(store, FIELD.extent0 + axis):
+        if mem.load_int(dimensions + 8 * axis) != field(store, FIELD.dimension0 + axis):
             return 0
     return mem.load_int(fields + ARRAY_DATA)
 

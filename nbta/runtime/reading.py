@@ -357,12 +357,12 @@ def slot_items(s, index):
 
 
 @kernel
-def push_axis(r, extent):
+def push_axis(r, dimension):
     """Put an axis before the result's shape."""
     rank = r[OUT_RANK]
     for axis in range(rank, 0, -1):
         r[OUT_SHAPE + axis] = r[OUT_SHAPE + axis - 1]
-    r[OUT_SHAPE] = extent
+    r[OUT_SHAPE] = dimension
     r[OUT_RANK] = rank + 1
 
 

@@ -122,8 +122,8 @@ def _field(context, builder, kind, value, name):
         pointer = builder.bitcast(place, context.get_data_type(stored).as_pointer())
         return context.unpack_value(builder, stored, pointer, align=1)
     array = _field_type(record, name)
-    extents = [INT64(extent) for extent in stored.shape]
-    view = mem.build_array(context, builder, array, builder.ptrtoint(place, INT64), extents)
+    dimensions = [INT64(dimension) for dimension in stored.shape]
+    view = mem.build_array(context, builder, array, builder.ptrtoint(place, INT64), dimensions)
     return context.compile_internal(builder, lambda a: a.copy(), array(array), [view])
 
 

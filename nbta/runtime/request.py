@@ -19,14 +19,14 @@ VALUE = 1  # address of a C-contiguous value; for GRAD: of the source's int32 co
 # for CREATE: of the int32 code points of the array's name
 DTYPE = 2  # dtype code of the value, or the one asked for
 RANK = 3  # of the value, or of a shape pattern; -1: unknown
-SHAPE = 4  # 8 extents; -1: unknown
+SHAPE = 4  # 8 dimensions; -1: unknown
 LIST = 12  # address of int64 indices or lengths; for CONCAT: where lengths go
 COUNT = 13  # how many of those; for GRAD: of code points
 # Out: what came of it.
 OWNER = 14  # owner of the result, one reference to it passed to the caller
 RESULT = 15  # address of the result; into CREATE: how many code points the name has
 OUT_RANK = 16  # of the result; after an error: of the shape that was expected
-OUT_SHAPE = 17  # 8 extents
+OUT_SHAPE = 17  # 8 dimensions
 SLOT = 25  # after an error: the slot it is about
 EXPECTED = 26  # after an error: numbers for the message
 GOT = 27

@@ -136,7 +136,7 @@ HEADER = (
     "size",  # slots
     "capacity",  # slots there is room for
     "rank",  # element rank, -1: unknown
-    *(f"extent{axis}" for axis in range(MAX_RANK)),  # element shape, -1: unknown
+    *(f"dimension{axis}" for axis in range(MAX_RANK)),  # element shape, -1: unknown
     "element_bytes",  # stored bytes of an element of a uniform array
     "layout",
     "dynamic",  # writes past the end make the array grow
@@ -292,22 +292,22 @@ def _field_pointer(context, builder, store, first, axis):
 
 
 @intrinsic
-def get_extent(typingctx, store, axis):
+def get_dimension(typingctx, store, axis):
     """Dimension of the element shape along an axis."""
 
     def codegen(context, builder, sig, args):
-        first = FIELD.extent0
+        first = FIELD.dimension0
         return builder.load(_field_pointer(context, builder, args[0], first, args[1]))
 
     return types.int64(STORE, types.int64), codegen
 
 
 @intrinsic
-def set_extent(typingctx, store, axis, value):
+def set_dimension(typingctx, store, axis, value):
     """Change the dimension of the element shape along an axis."""
 
     def codegen(context, builder, sig, args):
-        first = FIELD.extent0
+        first = FIELD.dimension0
         builder.store(args[2], _field_pointer(context, builder, args[0], first, args[1]))
         return context.get_dummy_value()
 
@@ -320,7 +320,7 @@ def field_address(s, field):
     return store_address(s) + 8 * field
 
 
-# A ragged block, in int64: room in bytes, rank, eight extents; the element follows.
+# A ragged block, in int64: room in bytes, rank, eight dimensions; the element follows.
 BLOCK_ROOM, BLOCK_RANK, BLOCK_SHAPE = 0, 1, 2
 BLOCK_HEAD = 8 * (2 + MAX_RANK)
 assert np.int64(BLOCK_HEAD) % 16 == 0

@@ -52,7 +52,7 @@ from nbta.runtime.slots import (
     holds_sum,
     write_status,
 )
-from nbta.runtime.store import FIELD, RAGGED, set_extent, store_address
+from nbta.runtime.store import FIELD, RAGGED, set_dimension, store_address
 
 
 @kernel
@@ -276,7 +276,7 @@ def learn_shape(s, r):
         return STATUS.incompatible_element_shape
     s._rank = r[RANK]
     for axis in range(r[RANK]):
-        set_extent(s, axis, r[SHAPE + axis])
+        set_dimension(s, axis, r[SHAPE + axis])
     return STATUS.ok
 
 

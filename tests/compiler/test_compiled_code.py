@@ -265,14 +265,14 @@ def test_an_unknown_rank_is_written_and_not_read():
 
 
 @njit(cache=True)
-def make(size, dynamic_size, clear_after_read, extent, infer_shape):
+def make(size, dynamic_size, clear_after_read, dimension, infer_shape):
     return nbta.TensorArray(
         np.float32,
         size,
         dynamic_size,
         clear_after_read=clear_after_read,
         tensor_array_name=None,
-        element_shape=(extent, None),
+        element_shape=(dimension, None),
         infer_shape=infer_shape,
         name=None,
     )

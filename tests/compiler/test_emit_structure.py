@@ -464,8 +464,8 @@ def test_random_keys(shape, key, data):
 def test_random_rows(shape, data):
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
     places = data.draw(st.lists(st.integers(0, 3), max_size=2))
-    extent = shape[axis]
-    one = st.integers(-extent, extent - 1) if extent else st.integers(-1, 1)
+    dimension = shape[axis]
+    one = st.integers(-dimension, dimension - 1) if dimension else st.integers(-1, 1)
     count = int(np.prod(places, dtype=int))
     indices = data.draw(st.lists(one, min_size=count, max_size=count))
 

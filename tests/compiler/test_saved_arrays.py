@@ -360,7 +360,7 @@ def test_sums_of_an_earlier_loop_are_found(monkeypatch):
 def test_a_row_too_far_is_found(monkeypatch):
     """That the tests above would tell."""
     right = saved_arrays.begins_of
-    monkeypatch.setattr(saved_arrays, "begins_of", lambda extents: right(extents) * 0)
+    monkeypatch.setattr(saved_arrays, "begins_of", lambda dimensions: right(dimensions) * 0)
     f = lambda x: KINDS["rows_of_several_lengths"](x, 2)  # noqa: E731
     with pytest.raises(AssertionError):
         held(f, X)

@@ -9,8 +9,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from model import MAX_RANK, ModelArray, ModelError, known
 from random_values import (
+    DIMENSIONS,
     DTYPES,
-    EXTENTS,
     FORMS,
     HARD_DTYPES,
     SEEDS,
@@ -53,7 +53,9 @@ class Pair:
             fallback = self.shape if len(self.shape) == len(pattern) else (1,) * len(pattern)
             pairs = zip(pattern, fallback, strict=True)
             return st.just(tuple(b if a is None else a for a, b in pairs))
-        return st.tuples(*(EXTENTS if extent is None else st.just(extent) for extent in pattern))
+        return st.tuples(
+            *(DIMENSIONS if dimension is None else st.just(dimension) for dimension in pattern)
+        )
 
     def element_shape(self):
         """Mostly a shape that the array takes."""

@@ -394,7 +394,7 @@ def test_tensors_outside_of_converted_code():
         hold(got, expected, 1e-15)
 
 
-def test_unknown_extents():
+def test_unknown_dimensions():
     with nbta.Graph().as_default() as graph:
         x = nbta.placeholder("float64", (None, None))
         y = nbta.placeholder("float64", None)

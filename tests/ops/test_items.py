@@ -159,8 +159,8 @@ def cases(draw):
     """A shape, a key for it, and the shape of a value."""
     shape = tuple(draw(st.lists(st.integers(0, 4), max_size=4)))
     key = []
-    for extent in shape[: draw(st.integers(0, len(shape)))]:
-        index = st.integers(-extent, extent - 1) if extent else SLICE
+    for dimension in shape[: draw(st.integers(0, len(shape)))]:
+        index = st.integers(-dimension, dimension - 1) if dimension else SLICE
         key.append(draw(SLICE | index))
     for _ in range(draw(st.integers(0, 2))):
         key.insert(draw(st.integers(0, len(key))), None)

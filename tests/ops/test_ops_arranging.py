@@ -1,4 +1,4 @@
-"""What lays tensors out anew: nothing at all, extents that the run tells, and what is refused."""
+"""What lays tensors out anew: nothing, dimensions that the run tells, and what is refused."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ OF_MATRICES = {
 
 
 def results(function, x):
-    """In a graph that knows no extents, and traced, by both executors."""
+    """In a graph that knows no dimensions, and traced, by both executors."""
     graph = nbta.Graph()
     with graph.as_default():
         given = nbta.placeholder(x.dtype, (None, None))

@@ -160,12 +160,12 @@ def test_gradients_of_two_arguments(name, shapes):
     check_grads(getattr(nbta, name), (np.asarray(x), np.asarray(y)))
 
 
-@pytest.mark.parametrize("extents", [(1, 3), (3, 1), (3, 3), (1, 1)])
-def test_unknown_lengths_that_turn_out_to_be_1_are_summed_over(extents):
+@pytest.mark.parametrize("dimensions", [(1, 3), (3, 1), (3, 3), (1, 1)])
+def test_unknown_lengths_that_turn_out_to_be_1_are_summed_over(dimensions):
     with nbta.Graph().as_default() as g:
         x, y = (nbta.placeholder("float64", (None,)) for _ in range(2))
         grads = nbta.gradients(x * y, [x, y])
-    a, b = (sample(n, seed=n) for n in extents)
+    a, b = (sample(n, seed=n) for n in dimensions)
     da, db = nbta.Session(g).run(grads, {x: a, y: b})
     ones = np.ones(np.broadcast_shapes(a.shape, b.shape))
     expected = [ones * b, ones * a]

@@ -21,7 +21,7 @@ def known(array):
     return array.shape
 
 
-def extents_unknown(array):
+def dimensions_unknown(array):
     return (None,) * array.ndim
 
 
@@ -48,7 +48,7 @@ def same(got, want):
     assert np.shape(got) == np.shape(want)
 
 
-def check(function, want, *arrays, shapes=(known, extents_unknown)):
+def check(function, want, *arrays, shapes=(known, dimensions_unknown)):
     """Hold the function, eager and in graphs, against what NumPy gives."""
     got = function(*arrays)
     assert isinstance(got, list) == isinstance(want, list)
@@ -81,7 +81,7 @@ def test_basic_keys(key):
         lambda x: nbta.getitem(x, key),
         np.asarray(x[key]),
         x,
-        shapes=(known, extents_unknown, rank_unknown),
+        shapes=(known, dimensions_unknown, rank_unknown),
     )
 
 
@@ -106,8 +106,8 @@ def cases(draw):
     """A shape and a key for it."""
     shape = tuple(draw(st.lists(st.integers(0, 4), max_size=4)))
     key = []
-    for extent in shape[: draw(st.integers(0, len(shape)))]:
-        index = st.integers(-extent, extent - 1) if extent else SLICE
+    for dimension in shape[: draw(st.integers(0, len(shape)))]:
+        index = st.integers(-dimension, dimension - 1) if dimension else SLICE
         key.append(draw(SLICE | index))
     for _ in range(draw(st.integers(0, 2))):
         key.insert(draw(st.integers(0, len(key))), None)
@@ -146,7 +146,7 @@ def test_random_symbolic_keys(case):
         return nbta.getitem(x, tuple(symbolic(part, lambda n: next(left)) for part in key))
 
     arrays = [np.array(n, "int8") for n in numbers]
-    for shape in (known, extents_unknown):
+    for shape in (known, dimensions_unknown):
         spec, value = in_graph(function, x, *arrays, shape=shape)
         same(value, x[key])
         assert compatible(spec.shape, np.shape(value))
@@ -246,7 +246,10 @@ def test_slice(begin, size):
     ends = [n if s == -1 else b + s for n, b, s in zip(x.shape, begin, size, strict=True)]
     want = x[begin[0] : ends[0], begin[1] : ends[1]]
     check(
-        lambda x: nbta.slice(x, begin, size), want, x, shapes=(known, extents_unknown, rank_unknown)
+        lambda x: nbta.slice(x, begin, size),
+        want,
+        x,
+        shapes=(known, dimensions_unknown, rank_unknown),
     )
     vectors = np.array(begin), np.array(size, "int32")
     for function in (nbta.slice, lambda x, b, s: nbta.slice(x, [b[0], begin[1]], [size[0], s[1]])):
@@ -271,7 +274,7 @@ def test_slices_that_do_not_fit(begin, size, message):
     x = filled(3, 4)
     with pytest.raises(nbta.InvalidArgumentError, match=message):
         nbta.slice(x, begin, size)
-    for shape in (known, extents_unknown):
+    for shape in (known, dimensions_unknown):
         with pytest.raises(nbta.InvalidArgumentError, match=message):
             in_graph(lambda x: nbta.slice(x, begin, size), x, shape=shape)
 
@@ -393,7 +396,7 @@ def test_one_hot_errors():
 @pytest.mark.parametrize("axis", [0, 1, -1, None])
 def test_concatenate(axis, dtypes):
     a, b = filled(2, 2, dtype=dtypes[0]), filled(2, 2, dtype=dtypes[1])
-    shapes = (known, extents_unknown, rank_unknown)
+    shapes = (known, dimensions_unknown, rank_unknown)
     want = np.concatenate([a, b, a], axis)
     check(lambda a, b: nbta.concatenate([a, b, a], axis), want, a, b, shapes=shapes)
 
@@ -411,7 +414,7 @@ def test_concatenate_unlike_lengths():
 def test_stack(axis, dtype):
     a = filled(2, dtype=dtype)
     want = np.stack([a, a, a[::-1]], axis)
-    shapes = (known, extents_unknown, rank_unknown)
+    shapes = (known, dimensions_unknown, rank_unknown)
     check(lambda a, b: nbta.stack([a, a, b], axis), want, a, a[::-1], shapes=shapes)
 
 
@@ -448,7 +451,7 @@ def test_joins_that_are_wrong():
 def test_split(axis, sections):
     x = filled(6, 6)
     want = np.split(x, sections, axis)
-    shapes = (known, extents_unknown, rank_unknown)
+    shapes = (known, dimensions_unknown, rank_unknown)
     check(lambda x: nbta.split(x, sections, axis), want, x, shapes=shapes)
 
 
@@ -464,7 +467,7 @@ def test_splits_that_are_wrong():
     message = r"axis 0 of shape \(5, 2\) has 5 elements, which 2 equal sections do not divide"
     with pytest.raises(nbta.InvalidArgumentError, match=message):
         nbta.split(x, 2)
-    for shape in (known, extents_unknown):
+    for shape in (known, dimensions_unknown):
         with pytest.raises(nbta.InvalidArgumentError, match=message):
             in_graph(lambda x: nbta.split(x, 2), x, shape=shape)
     with pytest.raises(nbta.InvalidArgumentError, match="0 sections"):
@@ -480,7 +483,7 @@ WIDTHS = [0, 1, (1, 2), [(1, 2), (0, 3)], [(2, 1)], [[1], [2]], [1]]
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_pad(width, dtype):
     x = filled(2, 3, dtype=dtype)
-    shapes = (known, extents_unknown, rank_unknown)
+    shapes = (known, dimensions_unknown, rank_unknown)
     want = np.pad(x, width, constant_values=1)
     check(lambda x: nbta.pad(x, width, constant_values=1), want, x, shapes=shapes)
 
@@ -532,7 +535,7 @@ def test_flip_errors():
 def test_squeeze_and_expand_dims(axis):
     x = filled(1, 3, 1)
     axes = tuple(axis) if isinstance(axis, list) else axis
-    shapes = (known, extents_unknown, rank_unknown)
+    shapes = (known, dimensions_unknown, rank_unknown)
     check(lambda x: nbta.squeeze(x, axis), np.squeeze(x, axes), x, shapes=shapes)
     check(lambda x: nbta.expand_dims(x, axis), np.expand_dims(x, axes), x, shapes=shapes)
 
@@ -576,7 +579,7 @@ def test_squeeze_errors():
         nbta.squeeze(filled(1, 3), 2)
     with pytest.raises(nbta.InvalidArgumentError, match="twice"):
         nbta.squeeze(filled(1, 3), (0, -2))
-    for shape in (extents_unknown, rank_unknown):
+    for shape in (dimensions_unknown, rank_unknown):
         with pytest.raises(nbta.InvalidArgumentError, match=r"axis 1 of shape \(1, 3\)"):
             in_graph(lambda x: nbta.squeeze(x, 1), filled(1, 3), shape=shape)
     with pytest.raises(nbta.InvalidArgumentError, match="no axis 2"):
@@ -752,7 +755,7 @@ def two_orders(function, arrays, shape, extra=()):
 def test_gradients_of_unknown_shapes(case):
     function, arrays = of_floats(case)
     want = two_orders(function, arrays, known)
-    shapes = (extents_unknown,) if case == "flip" else (extents_unknown, rank_unknown)
+    shapes = (dimensions_unknown,) if case == "flip" else (dimensions_unknown, rank_unknown)
     for shape in shapes:
         for one, other in zip(two_orders(function, arrays, shape), want, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
@@ -775,7 +778,7 @@ def test_gradients_at_symbolic_places(case):
     x = np.random.default_rng(7).normal(size=(3, 4))
     function = SYMBOLIC[case]
     want = two_orders(lambda x: function(x, POINTS) ** 3, [x], known)
-    for shape in (known, extents_unknown):
+    for shape in (known, dimensions_unknown):
         got = two_orders(lambda x, p: function(x, p) ** 3, [x], shape, [POINTS])
         for one, other in zip(got, want, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
@@ -784,7 +787,7 @@ def test_gradients_at_symbolic_places(case):
 def test_gradients_of_single_parts():
     """A split of which one part is used gives zeros to the others."""
     x = filled(4)
-    (dx, _) = two_orders(lambda x: nbta.split(x, 2)[1] ** 2, [x], extents_unknown)
+    (dx, _) = two_orders(lambda x: nbta.split(x, 2)[1] ** 2, [x], dimensions_unknown)
     same(dx, np.array([0, 0, 6, 8.0]))
 
 

@@ -500,8 +500,8 @@ EINSUMS = [
 @pytest.mark.parametrize("dtype", ["bool", "int32", "float16", "float32", "complex128"])
 @pytest.mark.parametrize("case", EINSUMS, ids=str)
 def test_einsum(case, dtype):
-    spec, *extents = case
-    arrays = [sample(dtype, shape) for shape in extents]
+    spec, *dimensions = case
+    arrays = [sample(dtype, shape) for shape in dimensions]
     result = same_everywhere(lambda *arrays: linalg.einsum(spec, *arrays), *arrays)
     close(np.asarray(result), np.asarray(np.einsum(spec, *arrays)), dtype)
 
@@ -546,8 +546,8 @@ ELLIPSES = [
 
 @pytest.mark.parametrize("case", ELLIPSES, ids=str)
 def test_einsum_of_axes_without_letters(case):
-    spec, *extents = case
-    arrays = [values(*shape) for shape in extents]
+    spec, *dimensions = case
+    arrays = [values(*shape) for shape in dimensions]
     expected = np.einsum(spec, *arrays)
     for compiled in (False, True):
         run = nbta.function(
@@ -737,8 +737,8 @@ def test_gradients_of_dot(left, right):
 @pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("case", EINSUMS, ids=str)
 def test_gradients_of_einsum(case):
-    spec, *extents = case
-    arrays = [values(*shape) for shape in extents]
+    spec, *dimensions = case
+    arrays = [values(*shape) for shape in dimensions]
     differentiable(lambda *arrays: linalg.einsum(spec, *arrays), *arrays, hidden=HIDDEN[1:])
 
 

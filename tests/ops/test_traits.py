@@ -247,7 +247,7 @@ def test_what_is_cheap_is_elementwise_and_total_for_plain_numbers():
 
 
 @pytest.mark.parametrize("name", [name for name, record in TABLE.items() if record.selects])
-def test_what_selects_gives_items_or_extents_of_its_first_input(name):
+def test_what_selects_gives_items_or_dimensions_of_its_first_input(name):
     attrs = {
         "GetItem": {"key": (1, slice(0, 2))}, "Split": {"sections": (1,), "axis": 1},
         "Take": {"axis": 1}, "Slice": {"pattern": (1, 2), "clamp": False},

@@ -573,13 +573,13 @@ CREATIONS = {
     "no dtype": Case(None, lambda _: empty(1, "number"), "dtype", "dtype|'number'|not a dtype"),
     "strings without width": Case(None, lambda _: empty(1, "S"), "dtype", "dtype|width"),
     "array dtype": Case(None, lambda _: empty(1, "(2,)f8"), "dtype", "dtype|fixed size"),
-    "nine extents": Case(
+    "nine dimensions": Case(
         None, lambda _: empty(1, element_shape=(1,) * 9), "rank", "element_shape|at most 8|9"
     ),
-    "negative extent": Case(
+    "negative dimension": Case(
         None, lambda _: empty(1, element_shape=(2, -1)), "negative_extent", "element_shape|-1|None"
     ),
-    "fractional extent": Case(
+    "fractional dimension": Case(
         None, lambda _: empty(1, element_shape=(2.5,)), "shape", "element_shape|2.5|integer"
     ),
 }

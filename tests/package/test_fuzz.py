@@ -447,7 +447,7 @@ def test_a_gather_past_the_end_of_ragged_gradients(indices):
 
 @pytest.mark.parametrize("rows", [0, 3])
 def test_what_is_left_over_of_nothing(rows):
-    """Compiled code knew the extent -1 stands for, and did not refuse where NumPy cannot say."""
+    """Compiled code knew the dimension -1 stands for, and did not refuse where NumPy cannot say."""
     pair = Pair(lambda v: nbta.sum(nbta.reshape(v, (nbta.shape(v)[0], -1))), may_fall_back=True)
     assert pair(np.ones(5)) == 5.0
     if rows:

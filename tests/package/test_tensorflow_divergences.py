@@ -430,7 +430,7 @@ def test_negative_indices():
     np.testing.assert_array_equal(nbta.take(np.arange(3), [-1, 0]), [2, 0])
 
 
-def test_extents_that_change():
+def test_dimensions_that_change():
     def grow(shape_invariants):
         x = nbta.constant([1.0])
         return nbta.while_loop(
@@ -490,7 +490,7 @@ def test_names_of_operations():
     assert names == ["Add", "MatMul", "GetItem"]
 
 
-def test_unknown_extents():
+def test_unknown_dimensions():
     with nbta.Graph().as_default():
         x = nbta.placeholder("float64", (None, 3))
         assert x.shape == (None, 3)

@@ -115,8 +115,8 @@ def test_numpy_keeps_fields_where_compiled_code_looks():
     fields = id(array) + HEAD
     assert word(fields + memory.ARRAY_DATA) == array.ctypes.data
     assert int_at(fields + memory.ARRAY_RANK) == 2
-    extents = word(fields + memory.ARRAY_EXTENTS)
-    assert [word(extents), word(extents + 8)] == [3, 5]
+    dimensions = word(fields + memory.ARRAY_DIMENSIONS)
+    assert [word(dimensions), word(dimensions + 8)] == [3, 5]
     assert word(fields + memory.ARRAY_DTYPE) == id(array.dtype)
 
 

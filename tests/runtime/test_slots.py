@@ -315,9 +315,9 @@ class Records:
     def _set(self, word, value):
         self.words[self.record + word] = value
 
-    def _give(self, extents):
-        for axis, extent in enumerate(extents):
-            self._set(plain.GIVEN + axis, -1 if extent is None else extent)
+    def _give(self, dimensions):
+        for axis, dimension in enumerate(dimensions):
+            self._set(plain.GIVEN + axis, -1 if dimension is None else dimension)
 
     def _run(self, number, what, a, b=0, mode="calls"):
         """The status of a call, and the place that it gives."""

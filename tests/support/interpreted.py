@@ -156,12 +156,12 @@ def _words(w, word, count=1):
     return [ctypes.c_int64.from_address(int(w) + 8 * (word + k)).value for k in range(count)]
 
 
-def _too_many(extents):
-    return math.prod(map(int, extents)) > MOST_ITEMS
+def _too_many(dimensions):
+    return math.prod(map(int, dimensions)) > MOST_ITEMS
 
 
-def _room(kind, w, word, extents, number):
-    nbytes = math.prod(map(int, extents)) * np.dtype(kind.kind).itemsize
+def _room(kind, w, word, dimensions, number):
+    nbytes = math.prod(map(int, dimensions)) * np.dtype(kind.kind).itemsize
     _refuse(nbytes >= 2**63, MEMORY)
     if _words(w, word + 1)[0] < nbytes:
         status = _call(_words(w, 0)[0], (word, nbytes))
@@ -191,7 +191,7 @@ def _array_in(kind, w, word, head, rank, number):
     return Pointer(kind.kind, array.__array_interface__["data"][0], number)
 
 
-def _extent_in(w, word, head, axis):
+def _dimension_in(w, word, head, axis):
     return _object(w, word).shape[axis]
 
 
@@ -204,8 +204,8 @@ def _adopt(w, word, given, head, rank, itemsize):
         place[0], place[1] = array.__array_interface__["data"][0], array.nbytes
 
 
-def _agrees(w, given, head, extents):
-    return bool(_words(w, given)[0]) and _object(w, given).shape == tuple(map(int, extents))
+def _agrees(w, given, head, dimensions):
+    return bool(_words(w, given)[0]) and _object(w, given).shape == tuple(map(int, dimensions))
 
 
 def _load_int(address):
@@ -222,15 +222,15 @@ class _Kind:
         return self._number(value)
 
 
-def _frozen(place, index, extents):
+def _frozen(place, index, dimensions):
     """A read-only array of items."""
-    count = int(np.prod(extents)) * place.dtype.itemsize
+    count = int(np.prod(dimensions)) * place.dtype.itemsize
     if not count:
-        return np.empty(extents, place.dtype)
+        return np.empty(dimensions, place.dtype)
     start = place.start + int(index) * place.dtype.itemsize
     array = np.frombuffer((ctypes.c_char * count).from_address(start), place.dtype)
     array.flags.writeable = False
-    return array.reshape(extents)
+    return array.reshape(dimensions)
 
 
 def _of_reals(address, arguments):
@@ -274,7 +274,7 @@ def names_of(extra=None):
         "watch": lambda w, word, trip: None,
         "write_item": lambda w, record, index, _: _slot(w, record, 2, index, 0),
         "read_item": lambda w, record, index, _: _slot(w, record, 3, index, 0),
-        "array_in": _array_in, "extent_in": _extent_in, "adopt": _adopt, "agrees": _agrees,
+        "array_in": _array_in, "dimension_in": _dimension_in, "adopt": _adopt, "agrees": _agrees,
         "load_int": _load_int, "frozen": _frozen, "attempt": _attempt,
     }  # fmt: skip
     names |= {name: getattr(np, name) for name in ("maximum", "minimum", "sign", "floor")}

@@ -347,7 +347,7 @@ class ModelArray:
         prefix = tuple(vector(shape_to_prepend, "prepend_rank"))
         require(not self.closed, "closed")
         require(self.dtype.kind in "biufc" or self.dtype.name in HALVES, "no_gradient")
-        require(all(extent >= 0 for extent in prefix), "prepend_negative")
+        require(all(dimension >= 0 for dimension in prefix), "prepend_negative")
         if source not in self.gradients:
             self.gradients[source] = self._new_gradient(prefix, clear_after_read)
             self.dynamic_size = False

@@ -185,7 +185,7 @@ FAULTS = [
         "codegen",
         "a mean that divides by all items",
         "count = cast_text(product(gone(code, op)), dtype)",
-        "count = cast_text(product(code.extents(op.inputs[0])), dtype)",
+        "count = cast_text(product(code.dimensions(op.inputs[0])), dtype)",
         "emit_numbers",
     ),
     Fault(
@@ -198,8 +198,8 @@ FAULTS = [
     Fault(
         "codegen",
         "a block that begins elsewhere where it reaches over the edge",
-        'f"min(max({start}, 0), {extent} - {length})", "k"',
-        'f"max({extent} - {length} - max({start}, 0), 0)", "k"',
+        'f"min(max({start}, 0), {dimension} - {length})", "k"',
+        'f"max({dimension} - {length} - max({start}, 0), 0)", "k"',
         "emit_structure",
     ),
     Fault(
@@ -212,8 +212,8 @@ FAULTS = [
     Fault(
         "codegen",
         "the greatest of nothing",
-        'if not extent.isdigit() or extent == "0":',
-        'if extent == "0":',
+        'if not dimension.isdigit() or dimension == "0":',
+        'if dimension == "0":',
         "emit_numbers",
     ),
     Fault(

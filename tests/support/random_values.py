@@ -81,12 +81,12 @@ def as_given(value, form):
 
 
 FORMS = st.sampled_from(["plain", "plain", "fortran", "strided", "swapped", "scalar", "python"])
-EXTENTS = st.sampled_from([0, 1, 1, 2, 3])
-SHAPES = st.lists(EXTENTS, max_size=4).map(tuple)
+DIMENSIONS = st.sampled_from([0, 1, 1, 2, 3])
+SHAPES = st.lists(DIMENSIONS, max_size=4).map(tuple)
 SEEDS = st.integers(0, 2**16)
 
 
 def pattern_of(shape):
     """Patterns that admit a shape."""
-    known_axes = st.tuples(*(st.sampled_from([extent, extent, None]) for extent in shape))
+    known_axes = st.tuples(*(st.sampled_from([dimension, dimension, None]) for dimension in shape))
     return st.one_of(st.none(), st.just(shape), known_axes)

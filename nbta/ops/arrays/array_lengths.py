@@ -16,8 +16,8 @@ from nbta.ops.arrays import tensor_arrays as arrays
 from nbta.ops.arrays.tensor_arrays import build
 from nbta.ops.axes.reductions import max as max_
 from nbta.ops.core.arithmetic import ADD_N, add, maximum
+from nbta.ops.core.dimensions import outside
 from nbta.ops.core.dispatch import PARAMETER
-from nbta.ops.core.extents import outside
 from nbta.ops.core.shaping import IDENTITY, cast, reshape, shape
 from nbta.ops.indexing.joining import concatenate
 

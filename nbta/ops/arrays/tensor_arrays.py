@@ -25,8 +25,8 @@ from nbta.graph.operation import (
     Tensor,
 )
 from nbta.ops.core.arithmetic import add_n
+from nbta.ops.core.dimensions import outside
 from nbta.ops.core.dispatch import CONSTANT, as_tensor, define
-from nbta.ops.core.extents import outside
 from nbta.ops.core.shaping import shape_of
 from nbta.ops.indexing.items import getitem
 from nbta.tensor_array import TensorArray
@@ -447,8 +447,8 @@ def _concat(step, handle, flow, count=None, *shape, dtype, element_shape_except0
     """All elements, or so many from the first one on; those of a split have its value's shape."""
     array = step.array(handle)
     if count is not None and count == 0 and (shape or array.size()):
-        extents = shape[0] if shape else (0, *(element_shape_except0 or ()))
-        return np.zeros(extents, dtype), np.zeros(0, np.int64)
+        dimensions = shape[0] if shape else (0, *(element_shape_except0 or ()))
+        return np.zeros(dimensions, dtype), np.zeros(0, np.int64)
     return array._concat(element_shape_except0, dtype, int(count or 0))
 
 
@@ -549,7 +549,7 @@ class Access(NamedTuple):
 
 def tape(spec, name="tape") -> Access:
     """A new array that grows with a loop and keeps values like ``spec``."""
-    uniform = spec.shape is not None and all(type(extent) is int for extent in spec.shape)
+    uniform = spec.shape is not None and all(type(dimension) is int for dimension in spec.shape)
     attrs = {
         "dtype": spec.dtype,
         "dynamic_size": True,

@@ -64,7 +64,7 @@ __all__ = [
 ]
 
 
-def extents_of(x) -> list:
+def dimensions_of(x) -> list:
     """Lengths of the axes: integers where they are known, else scalars."""
     known = x.spec.shape if isinstance(x, Tensor) else np.shape(x)
     if known is None:
@@ -75,30 +75,30 @@ def extents_of(x) -> list:
     return [n if type(n) is int else getitem(shape_of(x), k) for k, n in enumerate(known)]
 
 
-def inside(index, extent):
+def inside(index, dimension):
     """An index counted from the first item, and whether there is such an item."""
     index = cast(index, INT64)
-    index = where(less(index, 0), index + extent, index)
-    return index, logical_and(greater_equal(index, 0), less(index, extent))
+    index = where(less(index, 0), index + dimension, index)
+    return index, logical_and(greater_equal(index, 0), less(index, dimension))
 
 
-def numbers_of(indices, extents):
+def numbers_of(indices, dimensions):
     """Places as numbers, of an index an axis; beyond the last one where any is out of range."""
     found, fit = 0, None
-    for index, extent in zip(indices, extents, strict=True):
-        index, fits = inside(index, extent)
-        found = found * extent + index
+    for index, dimension in zip(indices, dimensions, strict=True):
+        index, fits = inside(index, dimension)
+        found = found * dimension + index
         fit = fits if fit is None else logical_and(fit, fits)
-    return where(fit, found, math.prod(extents))
+    return where(fit, found, math.prod(dimensions))
 
 
-def numbers_along(indices, extents, axis):
+def numbers_along(indices, dimensions, axis):
     """Places as numbers, where indices along an axis are right and others count one by one."""
-    found = indices * math.prod(extents[axis + 1 :])
-    for other, extent in enumerate(extents):
+    found = indices * math.prod(dimensions[axis + 1 :])
+    for other, dimension in enumerate(dimensions):
         if other != axis:
-            row = arange(extent) * math.prod(extents[other + 1 :])
-            found = found + reshape(row, (-1, *[1] * (len(extents) - other - 1)))
+            row = arange(dimension) * math.prod(dimensions[other + 1 :])
+            found = found + reshape(row, (-1, *[1] * (len(dimensions) - other - 1)))
     return found
 
 
@@ -153,9 +153,9 @@ def _numbers(x, indices, axis):
     """Places along an axis as numbers in the flattened tensor; beyond it where there is none."""
     if indices.ndim == 1:
         return indices
-    extents = extents_of(x)
-    index, fits = inside(indices, extents[axis])
-    return where(fits, numbers_along(index, extents, axis), math.prod(extents))
+    dimensions = dimensions_of(x)
+    index, fits = inside(indices, dimensions[axis])
+    return where(fits, numbers_along(index, dimensions, axis), math.prod(dimensions))
 
 
 @exported(numpy=4)
@@ -379,9 +379,9 @@ def _unravel_index(indices, shape, order="C"):
     message = f"unravel_index: an index is not from 0 to {count - 1}, the last of shape {shape}"
     indices = checked(indices, equal(sum_(logical_not(fits)), 0), message)
     found = []
-    for extent in shape[::-1] if _is_c(order) else shape:
-        found.append(mod(indices, extent))
-        indices = floor_divide(indices, extent)
+    for dimension in shape[::-1] if _is_c(order) else shape:
+        found.append(mod(indices, dimension))
+        indices = floor_divide(indices, dimension)
     return tuple(found[::-1] if _is_c(order) else found)
 
 
@@ -402,22 +402,22 @@ def _ravel_multi_index(multi_index, dims, mode="raise", order="C"):
     parts = [_bounded(*part) for part in zip(indices, dims, modes, strict=True)]
     pairs = list(zip(parts, dims, strict=True))
     found = 0
-    for part, extent in pairs if _is_c(order) else pairs[::-1]:
-        found = part + extent * found
+    for part, dimension in pairs if _is_c(order) else pairs[::-1]:
+        found = part + dimension * found
     return found
 
 
-def _bounded(index, extent, mode):
+def _bounded(index, dimension, mode):
     """An index that is wrapped, clipped, or held to be among so many."""
     index = cast(as_indices(index), INT64)
     if mode == "wrap":
-        return mod(index, extent)
+        return mod(index, dimension)
     if mode == "clip":
-        return clip(index, 0, extent - 1)
+        return clip(index, 0, dimension - 1)
     if mode != "raise":
         raise invalid("value", f'mode must be "raise", "wrap" or "clip", not {mode!r}')
-    fits = logical_and(greater_equal(index, 0), less(index, extent))
-    message = f"ravel_multi_index: an index is not from 0 to {extent - 1}; see mode="
+    fits = logical_and(greater_equal(index, 0), less(index, dimension))
+    message = f"ravel_multi_index: an index is not from 0 to {dimension - 1}; see mode="
     return checked(index, equal(sum_(logical_not(fits)), 0), message)
 
 
@@ -499,13 +499,13 @@ def _infer_true(mask):
 def _emit_true(code, op) -> None:
     """Counted, and then written one after the other without a branch that depends on the mask."""
     mask = code.value(op.inputs[0])
-    (length,) = mask.extents
+    (length,) = mask.dimensions
     i, found, place = (code.name(stem) for stem in "isk")
     code.add(assign(found, 0))
     with code.nest(over(i, length)):
         code.add(accumulate(found, f"int64({mask.at(i)})"))
     count = code.variable(found)
-    block = code.result(op, extents=(count,))
+    block = code.result(op, dimensions=(count,))
     code.add(assign(i, 0), assign(place, 0))
     with code.nest(f"while {place} < {count}:"):
         code.add(
@@ -578,10 +578,10 @@ def _flat_or_along(x, axis):
     return (reshape(x, (-1,)), 0) if axis is None else (x, one_axis(x, axis))
 
 
-def _edited(function, extent, *arguments):
+def _edited(function, dimension, *arguments):
     """The numbers of rows as a function of NumPy leaves them."""
     try:
-        return function(np.arange(extent), *arguments)
+        return function(np.arange(dimension), *arguments)
     except (IndexError, ValueError) as error:
         raise invalid("index", f"{function.__name__}: {error}") from None
 
@@ -624,40 +624,40 @@ def insert(
     array([1, 9, 2, 3])
     """
     x, axis = _flat_or_along(x, axis)
-    values, extent = cast(operand(values), x.dtype), int(x.shape[axis])
+    values, dimension = cast(operand(values), x.dtype), int(x.shape[axis])
     if values.ndim < x.ndim:
         values = getitem(values, (None,) * (x.ndim - values.ndim))
-    indices = _before(obj, extent)
+    indices = _before(obj, dimension)
     if indices.ndim == 0:  # NumPy's rule for one place: a row of values is one new row
         values = moveaxis(values, 0, axis)
     count = int(values.shape[axis]) if indices.size == 1 else indices.size
     shape = [*x.shape[:axis], count, *x.shape[axis + 1 :]]
     rows = concatenate([x, broadcast_to(values, shape)], axis)
-    return take(rows, _mixed(np.atleast_1d(indices), extent, count), axis, name=name)
+    return take(rows, _mixed(np.atleast_1d(indices), dimension, count), axis, name=name)
 
 
-def _before(obj, extent):
+def _before(obj, dimension):
     """Before which rows others are put, counted from the first."""
     if isinstance(obj, builtins.slice):
-        return np.arange(extent)[obj]
+        return np.arange(dimension)[obj]
     indices = _known("insert", obj)
     if indices.dtype.kind == "b":
         indices = np.flatnonzero(indices)
     indices = indices.astype(np.int64)
-    outside = indices[(indices < -extent) | (indices > extent)]
+    outside = indices[(indices < -dimension) | (indices > dimension)]
     if outside.size:
-        message = f"insert: index {outside.flat[0]} is out of range for {extent} rows"
+        message = f"insert: index {outside.flat[0]} is out of range for {dimension} rows"
         raise invalid("index", message)
-    return np.where(indices < 0, indices + extent, indices)
+    return np.where(indices < 0, indices + dimension, indices)
 
 
-def _mixed(indices, extent, count):
+def _mixed(indices, dimension, count):
     """Which row, of the old ones and the new ones after them, each row of the result is."""
     indices = np.repeat(indices, count) if indices.size == 1 else indices
     new = indices[np.argsort(indices, kind="stable")] + np.arange(count)
-    found = np.empty(extent + count, np.int64)
-    is_old = np.ones(extent + count, bool)
+    found = np.empty(dimension + count, np.int64)
+    is_old = np.ones(dimension + count, bool)
     is_old[new] = False
-    found[is_old] = np.arange(extent)
-    found[new] = extent + np.argsort(indices, kind="stable")
+    found[is_old] = np.arange(dimension)
+    found[new] = dimension + np.argsort(indices, kind="stable")
     return found

@@ -69,22 +69,22 @@ __all__ = [
 class Along:
     """Loops over all runs along an axis: items before it, along it, after it."""
 
-    def __init__(self, code, extents, axis, reverse=False):
+    def __init__(self, code, dimensions, axis, reverse=False):
         self._code = code
-        self.count, self._reverse = extents[axis], reverse
-        self.outer_extent = product(extents[:axis])
-        self.rest_extent = product(extents[axis + 1 :])
+        self.count, self._reverse = dimensions[axis], reverse
+        self.outer_dimension = product(dimensions[:axis])
+        self.rest_dimension = product(dimensions[axis + 1 :])
         self.outer, self.rest, self.step = (code.name(stem) for stem in "orj")
 
     @property
     def is_dense(self):
         """Whether the items of a run lie together."""
-        return self.rest_extent == "1"
+        return self.rest_dimension == "1"
 
     def runs(self):
         """Headers of the loops over runs."""
-        pairs = ((self.outer, self.outer_extent), (self.rest, self.rest_extent))
-        return [over(name, extent) for name, extent in pairs]
+        pairs = ((self.outer, self.outer_dimension), (self.rest, self.rest_dimension))
+        return [over(name, dimension) for name, dimension in pairs]
 
     def steps(self):
         """The header of the loop along a run."""
@@ -96,25 +96,25 @@ class Along:
 
     def at(self, block, place):
         """Source of the item of a block in the run."""
-        run = total(times(self.outer, times(self.count, self.rest_extent)), self.rest)
-        return block.at(total(run, times(f"({place})", self.rest_extent)))
+        run = total(times(self.outer, times(self.count, self.rest_dimension)), self.rest)
+        return block.at(total(run, times(f"({place})", self.rest_dimension)))
 
     def result(self):
         """Source of an item's place in what has one item for each run."""
-        return total(times(self.outer, self.rest_extent), self.rest)
+        return total(times(self.outer, self.rest_dimension), self.rest)
 
 
 def scan_along(code, op, start, follow, exclusive):
     """A state for each item: ``follow(state, *items)`` gives the next one."""
     result = op.outputs[0]
-    extents = code.extents(op.inputs[0])
+    dimensions = code.dimensions(op.inputs[0])
     for tensor in op.inputs[1:]:
-        for mine, theirs in zip(extents, code.extents(tensor), strict=True):
+        for mine, theirs in zip(dimensions, code.dimensions(tensor), strict=True):
             code.equate(mine, theirs)
     blocks = [code.value(tensor) for tensor in op.inputs]
-    target = code.result(op, extents=extents)
-    axis = op.attrs["axis"] % len(extents)
-    along = Along(code, extents, axis, op.attrs.get("reverse", False))
+    target = code.result(op, dimensions=dimensions)
+    axis = op.attrs["axis"] % len(dimensions)
+    along = Along(code, dimensions, axis, op.attrs.get("reverse", False))
     state = code.name("s")
     outer, rest = along.runs()
     with code.nest(outer), code.nest(rest):
@@ -271,30 +271,30 @@ def kept_axes(op) -> list[bool]:
     return [axis not in axes for axis in range(rank)]
 
 
-def result_extents(code, op, kept):
+def result_dimensions(code, op, kept):
     """Dimensions of the result."""
-    extents = code.extents(op.inputs[0])
+    dimensions = code.dimensions(op.inputs[0])
     if op.attrs.get("keepdims"):
-        return with_ones(extents, kept)
-    return tuple(e for e, k in zip(extents, kept, strict=True) if k)
+        return with_ones(dimensions, kept)
+    return tuple(e for e, k in zip(dimensions, kept, strict=True) if k)
 
 
-def with_ones(extents, kept):
+def with_ones(dimensions, kept):
     """Dimensions with 1 in place of those of axes that do not stay."""
-    return tuple(e if k else "1" for e, k in zip(extents, kept, strict=True))
+    return tuple(e if k else "1" for e, k in zip(dimensions, kept, strict=True))
 
 
 def _fold(code, op, fold, finish=""):
     kept = kept_axes(op)
     fold_items(
-        code, op.inputs[0], op.outputs[0], kept, result_extents(code, op, kept), fold, finish
+        code, op.inputs[0], op.outputs[0], kept, result_dimensions(code, op, kept), fold, finish
     )
 
 
 def gone(code, op):
     """Dimensions of the axes that do not stay."""
-    extents = code.extents(op.inputs[0])
-    return [e for e, k in zip(extents, kept_axes(op), strict=True) if not k]
+    dimensions = code.dimensions(op.inputs[0])
+    return [e for e, k in zip(dimensions, kept_axes(op), strict=True) if not k]
 
 
 def _alone(code, op):
@@ -303,11 +303,11 @@ def _alone(code, op):
     code.bind(result, code.local(code.scalar(op.inputs[0]), result.dtype))
 
 
-def refuse_empty(code, extents) -> None:
+def refuse_empty(code, dimensions) -> None:
     """Leave where an axis has no items."""
-    for extent in extents:
-        if not extent.isdigit() or extent == "0":
-            code.fail_if(f"{extent} == 0")
+    for dimension in dimensions:
+        if not dimension.isdigit() or dimension == "0":
+            code.fail_if(f"{dimension} == 0")
 
 
 @functools.cache
@@ -450,11 +450,11 @@ def _evaluate_mean(x, *, axis, keepdims):
 
 def _mean_gradient(op, dy):
     x, axis = op.inputs[0], op.attrs["axis"]
-    extents = x.spec.shape
-    if extents is not None and axis is not None:
-        extents = tuple(extents[one] for one in axis)
-    if shapes.is_known(extents):
-        share = np.array(1 / (math.prod(extents) or 1), dy.dtype)
+    dimensions = x.spec.shape
+    if dimensions is not None and axis is not None:
+        dimensions = tuple(dimensions[one] for one in axis)
+    if shapes.is_known(dimensions):
+        share = np.array(1 / (math.prod(dimensions) or 1), dy.dtype)
         return [spread(dy * share, op)]
     lengths = shape_of(x)
     if axis is None:
@@ -689,13 +689,13 @@ def _emit_argmax(code, op) -> None:
     if isinstance(x, Scalar):
         return code.bind(result, code.local("0", result.dtype))
     kept = kept_axes(op)
-    refuse_empty(code, [e for e, k in zip(x.extents, kept, strict=True) if not k])
+    refuse_empty(code, [e for e, k in zip(x.dimensions, kept, strict=True) if not k])
     if not any(kept):
-        along = Along(code, (code.extent(product(x.extents)),), 0)
+        along = Along(code, (code.dimension(product(x.dimensions)),), 0)
         return code.bind(result, Scalar(_place_in_run(code, along, x), result.dtype))
     axis = kept.index(False)
-    target = code.result(op, extents=x.extents[:axis] + x.extents[axis + 1 :])
-    along = Along(code, x.extents, axis)
+    target = code.result(op, dimensions=x.dimensions[:axis] + x.dimensions[axis + 1 :])
+    along = Along(code, x.dimensions, axis)
     if not along.is_dense:
         return _places_in_rows(code, along, x, target)
     with code.nest(along.runs()[0]):
@@ -707,7 +707,7 @@ def _place_in_run(code, along, x):
     """The greatest of items that lie together, and then the first that is like it."""
     fold = extreme_of(x.dtype, 1)
     best, found, item = code.name("s"), code.name("k"), code.name("x")
-    run = times(along.outer, along.count) if along.outer_extent != "1" else "0"
+    run = times(along.outer, along.count) if along.outer_dimension != "1" else "0"
     code.add(assign(best, fold.first), assign(found, 0))
     with code.nest(along.steps()):
         read = fold.item.format(x.at(total(run, along.step)))
@@ -725,7 +725,7 @@ def _place_in_run(code, along, x):
 
 def _places_in_rows(code, along, x, target):
     """Row by row, with the greatest so far of each column."""
-    best = code.new(x.dtype, (code.extent(along.rest_extent),))
+    best = code.new(x.dtype, (code.dimension(along.rest_dimension),))
     around = code.lines
     outer, header = along.runs()
     code.lines = code.lines.nest(outer)

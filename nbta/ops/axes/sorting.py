@@ -11,7 +11,7 @@ from nbta.codegen.values import NUMBERS, Scalar, product, times
 from nbta.errors import invalid
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor
 from nbta.loops import accumulate, assign, do, over, when
-from nbta.ops.axes.places import extents_of, numbers_along, take_along_axis
+from nbta.ops.axes.places import dimensions_of, numbers_along, take_along_axis
 from nbta.ops.axes.reductions import Along
 from nbta.ops.axes.reductions import sum as sum_
 from nbta.ops.core.arithmetic import (
@@ -70,7 +70,7 @@ def _sort_gradient(op, dy, _):
     x, places = op.inputs[0], op.outputs[1]
     if x.spec.rank == 1:
         return [scatter_add(zeros_like(dy), places, dy)]
-    numbers = reshape(numbers_along(places, extents_of(x), op.attrs["axis"]), -1)
+    numbers = reshape(numbers_along(places, dimensions_of(x), op.attrs["axis"]), -1)
     dy = reshape(dy, -1)
     return [reshape(scatter_add(zeros_like(dy), numbers, dy), shape_of(x))]
 
@@ -85,10 +85,10 @@ def _emit_sort(code, op) -> None:
     if x.dtype.char not in NUMBERS or x.dtype.kind == "c":
         return code.call_python(op)
     axis, value = op.attrs["axis"] % x.spec.rank, code.value(x)
-    found = {k: code.result(op, extents=value.extents, index=k)
+    found = {k: code.result(op, dimensions=value.dimensions, index=k)
              for k, output in enumerate(op.outputs) if code.uses(output)}  # fmt: skip
-    run = _Run(code, x.dtype, value.extents[axis], placed=1 in found)
-    along = Along(code, value.extents, axis)
+    run = _Run(code, x.dtype, value.dimensions[axis], placed=1 in found)
+    along = Along(code, value.dimensions, axis)
     outer, rest = along.runs()
     with code.nest(outer), code.nest(rest):
         with code.nest(along.steps()):
@@ -116,7 +116,7 @@ class _Run:
 
     def __init__(self, code, dtype, count, placed):
         self._code, self._count, self._dtype = code, count, dtype
-        room = (code.extent(times("2", count)),)
+        room = (code.dimension(times("2", count)),)
         self._blocks = [code.new(dtype, room), *([code.new(INT64, room)] if placed else [])]
         self._names = {}
         self.source, self._target = code.name("a"), code.name("a")
@@ -254,9 +254,9 @@ def _emit_selected(code, op) -> None:
     if x.dtype.char not in NUMBERS or x.dtype.kind == "c":
         return code.call_python(op)
     value, places = code.value(x), code.value(wanted)
-    *outer, count = value.extents
-    number = places.extents[-1]
-    found = code.result(op, extents=(*outer, number))
+    *outer, count = value.dimensions
+    number = places.dimensions[-1]
+    found = code.result(op, dimensions=(*outer, number))
     selection, row, w = _Selection(code, x.dtype, count), code.name("r"), code.name("w")
     with code.nest(over(row, product(outer))):
         selection.begin(value, f"{row} * {count}")
@@ -410,9 +410,9 @@ def _emit_parted(code, op) -> None:
     if x.dtype.char not in NUMBERS or x.dtype.kind == "c":
         return code.call_python(op)
     value, places = code.value(x), code.value(wanted)
-    *outer, count = value.extents
-    (number,) = places.extents
-    found, ends = code.result(op, extents=value.extents), code.new(INT64, (f"{number} + 1",))
+    *outer, count = value.dimensions
+    (number,) = places.dimensions
+    found, ends = code.result(op, dimensions=value.dimensions), code.new(INT64, (f"{number} + 1",))
     selection = _Selection(code, x.dtype, count)
     row, w, i, item, part, own = (code.name(stem) for stem in ("r", "w", "i", "x", "g", "o"))
     with code.nest(over(row, product(outer))):
@@ -616,7 +616,7 @@ def _parted(x, kth, axis):
     x, axis = (reshape(x, (-1,)), 0) if axis is None else (x, one_axis(x, axis))
     if len(kth) > MOST:
         return x, axis, argsort(x, axis)
-    wanted = _from_first(kth, extents_of(x)[axis])
+    wanted = _from_first(kth, dimensions_of(x)[axis])
     if data_spec(x).rank == 1:
         return x, axis, apply(PARTED, [x, wanted])
     places = apply(PARTED, [moveaxis(x, axis, -1), wanted])
@@ -637,14 +637,14 @@ def _with_places(x, kth, axis):
     """The operand, whose axis has the places; of those that a run decides, in a run that fails."""
     x = operand(x)
     shape, places = data_spec(x).shape, []
-    extent = None if shape is None or axis is None else shape[one_axis(x, axis)]
+    dimension = None if shape is None or axis is None else shape[one_axis(x, axis)]
     for place in kth if isinstance(kth, list | tuple | np.ndarray) else (kth,):
         if isinstance(place, Tensor):
             x = _checked_place(x, place, axis)
         else:
             (place,) = integers((place,))
-            if type(extent) is int and not -extent <= place < extent:
-                raise invalid("index", f"kth: there is no item {place} among {extent}")
+            if type(dimension) is int and not -dimension <= place < dimension:
+                raise invalid("index", f"kth: there is no item {place} among {dimension}")
         places.append(place)
     return x, places
 
@@ -652,8 +652,8 @@ def _with_places(x, kth, axis):
 def _checked_place(x, place, axis):
     if place.dtype.kind not in "iu" or place.spec.rank not in (0, None):
         raise invalid("index", f"kth must be an integer, not {place!r}")
-    extent = size(x) if axis is None else extents_of(x)[one_axis(x, axis)]
-    inside = logical_and(greater_equal(place, -extent), greater(extent, place))
+    dimension = size(x) if axis is None else dimensions_of(x)[one_axis(x, axis)]
+    inside = logical_and(greater_equal(place, -dimension), greater(dimension, place))
     return checked(x, inside, "kth: there is no such item along the axis")
 
 
@@ -714,8 +714,8 @@ def _emit_search(code, op) -> None:
         code.add(assign(item, value.text))
         _halve(code, op, row, (low, high, middle, item, right))
         return code.bind(op.outputs[0], Scalar(low, INT64))
-    block, i = code.result(op, extents=value.extents), code.name("i")
-    with code.nest(over(i, product(value.extents))):
+    block, i = code.result(op, dimensions=value.dimensions), code.name("i")
+    with code.nest(over(i, product(value.dimensions))):
         code.add(assign(item, value.at(i)))
         _halve(code, op, row, (low, high, middle, item, right))
         code.add(assign(block.at(i), low))
@@ -725,7 +725,7 @@ def _emit_search(code, op) -> None:
 def _halve(code, op, row, names):
     low, high, middle, item, right = names
     pair = row.at(middle), item
-    code.add(assign(low, 0), assign(high, row.extents[0]))
+    code.add(assign(low, 0), assign(high, row.dimensions[0]))
     with code.nest(f"while {low} < {high}:"):
         code.add(assign(middle, f"({low} + {high}) // 2"))
         if op.attrs["side"] == "left":
@@ -786,8 +786,8 @@ def searchsorted(
     x = operand(x)
     if sorter is not None:  # as long as x, which a run finds
         sorter = operand(sorter)
-        extents = sorter.shape if isinstance(sorter, np.ndarray) else shape_of(sorter)
-        x = take(reshape(x, extents), sorter, 0)
+        dimensions = sorter.shape if isinstance(sorter, np.ndarray) else shape_of(sorter)
+        x = take(reshape(x, dimensions), sorter, 0)
     return apply(SEARCH, promoted(x, values), {"side": side}, name)
 
 

@@ -732,9 +732,9 @@ class _EmitAddN(Elementwise):
         super().__init__(lambda op, *texts: (" | " if _is_truth(op) else " + ").join(texts))
 
     def __call__(self, code, op):
-        first, *others = map(code.extents, op.inputs)
-        for extents in others:
-            for mine, theirs in zip(first, extents, strict=True):
+        first, *others = map(code.dimensions, op.inputs)
+        for dimensions in others:
+            for mine, theirs in zip(first, dimensions, strict=True):
                 code.equate(mine, theirs)
         super().__call__(code, op)
 

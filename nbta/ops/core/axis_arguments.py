@@ -95,8 +95,8 @@ def _reduced(shape, axis, keepdims):
         return () if axis is None and not keepdims else None
     axis = within(axis, shape)
     if keepdims:
-        return tuple(1 if i in axis else extent for i, extent in enumerate(shape))
-    return tuple(extent for i, extent in enumerate(shape) if i not in axis)
+        return tuple(1 if i in axis else dimension for i, dimension in enumerate(shape))
+    return tuple(dimension for i, dimension in enumerate(shape) if i not in axis)
 
 
 def reducing(result, check=numbers, empty=True):

@@ -18,9 +18,9 @@ from nbta.errors import FailedPreconditionError, invalid
 from nbta.graph.graph import current
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor
 from nbta.loops import assign, over
+from nbta.ops.core.dimensions import as_shape, pattern_of
 from nbta.ops.core.dispatch import CONSTANT, apply, as_array, as_tensor, building, define, exported
 from nbta.ops.core.elementwise import common_dtype, promoted
-from nbta.ops.core.extents import as_shape, pattern_of
 from nbta.ops.core.shaping import shape_of, sum_to, wanted
 from nbta.runtime.intrinsics import MOST_ITEMS
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def _infer_fill(_, value, *, pattern):
-    if any(type(extent) is int and extent < 0 for extent in pattern or ()):
+    if any(type(dimension) is int and dimension < 0 for dimension in pattern or ()):
         message = f"shape: {shapes.text(pattern)} has a negative dimension"
         raise invalid("shape", message)
     return Spec(value.dtype, pattern)
@@ -37,14 +37,14 @@ def _infer_fill(_, value, *, pattern):
 
 def _emit_fill(code, op) -> None:
     """One item everywhere."""
-    extents = wanted(code, op, 0)
-    for extent in extents:
-        if not extent.isdigit() and extent not in code.dims.values():
-            code.fail_if(f"{extent} < 0")
+    dimensions = wanted(code, op, 0)
+    for dimension in dimensions:
+        if not dimension.isdigit() and dimension not in code.dims.values():
+            code.fail_if(f"{dimension} < 0")
     value, result = op.inputs[1], op.outputs[0]
-    if not extents:
+    if not dimensions:
         return code.bind(result, code.value(value))
-    group = joined(code, [], extents)
+    group = joined(code, [], dimensions)
     text = code.scalar(value)
     return group.step(code, text, result)
 
@@ -322,12 +322,12 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None, *, name: str | No
         return graph.create(CONSTANT, [], {"value": array}, name=name or "Const").outputs[0]
 
 
-def _infer_range(start, stop, step, *, dtype, extent):
+def _infer_range(start, stop, step, *, dtype, dimension):
     for spec in (start, stop, step):
         if spec.shape is not None and spec.shape != ():
             message = f"a bound has shape {shapes.text(spec.shape)}; give scalars"
             raise invalid("shape", message)
-    return Spec(dtype, (extent,))
+    return Spec(dtype, (dimension,))
 
 
 def _count(start, stop, step):
@@ -344,7 +344,7 @@ def _count(start, stop, step):
     return max(0, math.ceil(count))
 
 
-def _evaluate_range(start, stop, step, *, dtype, extent):
+def _evaluate_range(start, stop, step, *, dtype, dimension):
     start, stop, step = (np.asarray(n).item() for n in (start, stop, step))
     count = _count(start, stop, step)
     if count > MOST_ITEMS:  # NumPy gives none from 2**63 - 512 on
@@ -365,7 +365,7 @@ def _emit_arange(code, op) -> None:
 
 def _fill(code, op, count, item):
     """The result, with ``item`` of a place's number."""
-    block = code.result(op, extents=(count,))
+    block = code.result(op, dimensions=(count,))
     i = code.name("i")
     code.nested([over(i, count)], assign(block.at(i), item(i)))
 
@@ -406,10 +406,10 @@ def _floats(code, op):
     known = op.outputs[0].spec.shape[0]
     whole = f"int64(max({count}, 0.0))"
     text = f"{whole} + int64({count} > {whole} and {count} > 0)"
-    extent = str(known) if type(known) is int else code.variable(text)
+    dimension = str(known) if type(known) is int else code.variable(text)
     first = code.local(start, dtype).text
     delta = code.local(f"{cast_text(f'{start} + {step}', dtype)} - {first}", dtype).text
-    _fill(code, op, extent, lambda i: f"{first} + {cast_text(i, dtype)} * {delta}")
+    _fill(code, op, dimension, lambda i: f"{first} + {cast_text(i, dtype)} * {delta}")
 
 
 RANGE = define(
@@ -462,7 +462,7 @@ def arange(
     if common.kind in "bcSUMmO":
         raise invalid("dtype", f"a range has no bounds of dtype {common}; give real numbers")
     bounds = promoted(*bounds)
-    attrs = {"dtype": common if dtype is None else as_dtype(dtype), "extent": _length(*bounds)}
+    attrs = {"dtype": common if dtype is None else as_dtype(dtype), "dimension": _length(*bounds)}
     return apply(RANGE, bounds, attrs, name)
 
 

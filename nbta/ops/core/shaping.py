@@ -14,8 +14,8 @@ from nbta.dtypes import OTHER, as_dtype, as_plain, code_of
 from nbta.errors import invalid
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor, is_inexact
 from nbta.ops.core.descriptions import NUMBERS
+from nbta.ops.core.dimensions import as_shape, pattern_of
 from nbta.ops.core.dispatch import apply, as_array, building, define, exported, stands_for
-from nbta.ops.core.extents import as_shape, pattern_of
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike, DTypeLike, ShapeLike
@@ -26,15 +26,15 @@ def wanted(code, op, place=1) -> tuple[str, ...]:
     texts = code.vector(op.inputs[place])
     known = op.outputs[0].spec.shape
     found = []
-    for text, extent in zip(texts, known, strict=True):
-        if type(extent) is int and extent >= 0:
-            if number_in(text) != extent:
-                code.fail_if(f"{text} != {extent}")
-            found.append(str(extent))
+    for text, dimension in zip(texts, known, strict=True):
+        if type(dimension) is int and dimension >= 0:
+            if number_in(text) != dimension:
+                code.fail_if(f"{text} != {dimension}")
+            found.append(str(dimension))
         else:
-            found.append(code.extent(text))
-            if isinstance(extent, shapes.TripDim):
-                code.dims.setdefault(extent, found[-1])
+            found.append(code.dimension(text))
+            if isinstance(dimension, shapes.TripDim):
+                code.dims.setdefault(dimension, found[-1])
     return tuple(found)
 
 
@@ -186,7 +186,7 @@ def _infer_shape(spec):
 
 def _emit_shape(code, op) -> None:
     """The dimensions."""
-    texts = tuple(cast_text(e, "int64") for e in code.extents(op.inputs[0]))
+    texts = tuple(cast_text(e, "int64") for e in code.dimensions(op.inputs[0]))
     code.bind(op.outputs[0], Vector(texts, op.outputs[0].dtype))
 
 
@@ -241,7 +241,7 @@ def shape_of(tensor):
 
 def _emit_size(code, op) -> None:
     """The number of items."""
-    text = product(code.extents(op.inputs[0]))
+    text = product(code.dimensions(op.inputs[0]))
     code.bind(op.outputs[0], code.local(text, op.outputs[0].dtype))
 
 
@@ -299,33 +299,33 @@ def _emit_reshape(code, op) -> None:
     x = code.value(op.inputs[0])
     texts = code.vector(op.inputs[1])
     known = op.outputs[0].spec.shape
-    have = "1" if isinstance(x, Scalar) else product(x.extents)
-    extents = [
-        str(extent) if type(extent) is int and extent >= 0 else _open(code, text)
-        for text, extent in zip(texts, known, strict=True)
+    have = "1" if isinstance(x, Scalar) else product(x.dimensions)
+    dimensions = [
+        str(dimension) if type(dimension) is int and dimension >= 0 else _open(code, text)
+        for text, dimension in zip(texts, known, strict=True)
     ]
-    unproven = [axis for axis, e in enumerate(extents) if not e.isdigit()]
+    unproven = [axis for axis, e in enumerate(dimensions) if not e.isdigit()]
     free = next(
-        (axis for axis in unproven if extents[axis] == "-1"), unproven[-1] if unproven else None
+        (axis for axis in unproven if dimensions[axis] == "-1"), unproven[-1] if unproven else None
     )
     if free is not None:
-        extents[free] = _left_over(code, extents, free, have)
+        dimensions[free] = _left_over(code, dimensions, free, have)
     for axis, text in enumerate(texts):
         if axis != free and number_in(text) == -1:  # known, but NumPy asks the others for it
-            _refuse_none(code, product(extents[:axis] + extents[axis + 1 :]))
-    if have != product(extents):
-        code.fail_if(f"{have} != {product(extents)}")
-    bind_reshaped(code, op, x, extents)
+            _refuse_none(code, product(dimensions[:axis] + dimensions[axis + 1 :]))
+    if have != product(dimensions):
+        code.fail_if(f"{have} != {product(dimensions)}")
+    bind_reshaped(code, op, x, dimensions)
 
 
 def _open(code, text):
     """Source of a dimension that the graph does not know: -1 for what is left over."""
-    return "-1" if number_in(text) == -1 else code.extent(text)
+    return "-1" if number_in(text) == -1 else code.dimension(text)
 
 
-def _left_over(code, extents, free, have):
+def _left_over(code, dimensions, free, have):
     """A dimension that takes what the others leave, where it is negative."""
-    text, others = extents[free], product(extents[:free] + extents[free + 1 :])
+    text, others = dimensions[free], product(dimensions[:free] + dimensions[free + 1 :])
     rest = have if others == "1" else f"({have}) // ({others})"
     if text != "-1":
         code.fail_if(f"{text} < 0 and ({others}) == 0")
@@ -393,16 +393,16 @@ def _fill_in(pattern, x):
     if pattern is None or -1 not in pattern:
         return pattern
     place = pattern.index(-1)
-    rest = [extent for i, extent in enumerate(pattern) if i != place]
+    rest = [dimension for i, dimension in enumerate(pattern) if i != place]
     have = x.spec.shape if isinstance(x, Tensor) else as_plain("value", x).shape
-    extent = None
+    dimension = None
     if shapes.is_known(have) and shapes.is_known(tuple(rest)) and -1 not in rest:
         count, step = int(np.prod(have, dtype=object)), int(np.prod(rest, dtype=object))
         if step == 0 or count % step:
             message = f"{count} elements cannot be arranged as {pattern}; choose other dimensions"
             raise invalid("reshape", message)
-        extent = count // step
-    return (*pattern[:place], extent, *pattern[place + 1 :])
+        dimension = count // step
+    return (*pattern[:place], dimension, *pattern[place + 1 :])
 
 
 def _infer_broadcast_to(spec, _, *, pattern):
@@ -420,22 +420,22 @@ def _infer_broadcast_to(spec, _, *, pattern):
 
 def _emit_broadcast_to(code, op) -> None:
     """Items repeated."""
-    extents = wanted(code, op)
+    dimensions = wanted(code, op)
     x, result = op.inputs[0], op.outputs[0]
-    if not extents:
+    if not dimensions:
         return code.bind(result, code.value(x))
     found = broadcast(
         code,
-        [(code.extents(x), x.spec.shape), (extents, tuple(_known(e) for e in extents))],
+        [(code.dimensions(x), x.spec.shape), (dimensions, tuple(_known(e) for e in dimensions))],
     )
-    for mine, theirs in zip(found, extents, strict=True):
+    for mine, theirs in zip(found, dimensions, strict=True):
         code.equate(mine, theirs)
     group = joined(code, [x], found)
     return group.step(code, item_of(code, group, x), result)
 
 
-def _known(extent):
-    return int(extent) if extent.isdigit() else None
+def _known(dimension):
+    return int(dimension) if dimension.isdigit() else None
 
 
 BROADCAST_TO = define(
@@ -507,28 +507,28 @@ def _evaluate_sum_to(x, shape, *, pattern):
 def _emit_sum_to(code, op) -> None:
     """Sums over the axes that broadcasting repeats."""
     x, result = op.inputs[0], op.outputs[0]
-    extents = wanted(code, op)
-    have = code.extents(x)
-    extra = len(have) - len(extents)
+    dimensions = wanted(code, op)
+    have = code.dimensions(x)
+    extra = len(have) - len(dimensions)
     if extra < 0:
         return code.call_python(op)
     kept = [False] * extra
-    for axis, extent in enumerate(extents):
+    for axis, dimension in enumerate(dimensions):
         mine = have[extra + axis]
         known = result.spec.shape[axis]
-        if code.same(mine, extent):
+        if code.same(mine, dimension):
             kept.append(True)
-        elif extent == "1":
+        elif dimension == "1":
             kept.append(mine == "1")
         elif known is None:
-            code.fail_if(f"{extent} != 1 and {extent} != {mine}")
-            kept.append(extent)
+            code.fail_if(f"{dimension} != 1 and {dimension} != {mine}")
+            kept.append(dimension)
         else:
-            code.equate(mine, extent)
+            code.equate(mine, dimension)
             kept.append(True)
     if all(stays is True for stays in kept):
         return emit_identity(code, op)
-    return reduction(code, op, kept, extents)
+    return reduction(code, op, kept, dimensions)
 
 
 SUM_TO = define(

@@ -193,7 +193,7 @@ def _refuse_negative(code, value):
         return code.fail_if(f"{value.text} < 0")
     found, index = code.name("q"), code.name("i")
     code.add(assign(found, "False"))
-    with code.nest(over(index, product(value.extents))):
+    with code.nest(over(index, product(value.dimensions))):
         code.add(f"{found} |= {value.at(index)} < 0")
     return code.fail_if(found)
 

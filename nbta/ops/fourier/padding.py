@@ -157,13 +157,13 @@ def _between(x, axis, first, last):
 
 def _statistic(function):
     def side(x, axis, k, width, lengths):
-        extent, length = int(x.shape[axis]), lengths[k]
-        length = extent if length is None or length > extent else length
+        dimension, length = int(x.shape[axis]), lengths[k]
+        length = dimension if length is None or length > dimension else length
         if not length and function in (max, min):
             raise ValueError("stat_length of 0 yields no value for padding")
         if not length and function is median:
             raise invalid("empty", "stat_length: there is no median of 0 items")
-        items = _between(x, axis, extent - length, None) if k else _between(x, axis, 0, length)
+        items = _between(x, axis, dimension - length, None) if k else _between(x, axis, 0, length)
         found = function(items, axis, keepdims=True)
         if x.dtype.kind in "iu" and found.dtype.kind == "f":
             found = rint(found)

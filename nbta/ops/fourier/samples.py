@@ -354,9 +354,9 @@ def _in_order(x, axis):
 
 
 def _slopes(f, axis, distance, edge_order, name):
-    extent = data_spec(f).shape[axis]
-    if type(extent) is int and extent < edge_order + 1:
-        message = f"gradient: axis {axis} has {extent} items; give {edge_order + 1} or more"
+    dimension = data_spec(f).shape[axis]
+    if type(dimension) is int and dimension < edge_order + 1:
+        message = f"gradient: axis {axis} has {dimension} items; give {edge_order + 1} or more"
         raise invalid("shape", message)
     distance = distance if isinstance(distance, float | int) else operand(distance)
     if getattr(distance, "ndim", 0) > 1:
@@ -426,16 +426,16 @@ def _parabola(items, near, far):
 # Rows that meet each other at every distance.
 
 
-def _infer_correlate(a, v, before, after, *, extent):
+def _infer_correlate(a, v, before, after, *, dimension):
     numbers(a)
     for spec in (a, v):
         if spec.shape is not None and len(spec.shape) != 1:
             message = f"a row is of rank 1, and this one has shape {shapes.text(spec.shape)}"
             raise invalid("rank", message)
-    return Spec(a.dtype, (extent,))
+    return Spec(a.dtype, (dimension,))
 
 
-def _evaluate_correlate(a, v, before, after, *, extent, multiplied=None):
+def _evaluate_correlate(a, v, before, after, *, dimension, multiplied=None):
     first, count = len(v) - 1 - before, len(a) - len(v) + 1 + before + after
     if multiplied is None:
         found = np.correlate(widened(a), np.conj(widened(v)), "full")
@@ -451,8 +451,10 @@ def _correlate_gradient(op, dy):
     da = [dy, flip(conjugate(v), 0), rest - before, rest - after]
     dv = [conjugate(a), dy, before, after]
     lengths = [x.spec.shape[0] if x.spec.shape is not None else None for x in (a, v)]
-    return [sum_of_products(CORRELATE, inputs, {"extent": extent})
-            for inputs, extent in zip((da, dv), lengths, strict=True)] + [None, None]  # fmt: skip
+    return [
+        sum_of_products(CORRELATE, inputs, {"dimension": dimension})
+        for inputs, dimension in zip((da, dv), lengths, strict=True)
+    ] + [None, None]
 
 
 def _emit_correlate(code, op) -> None:
@@ -461,11 +463,11 @@ def _emit_correlate(code, op) -> None:
         return code.call_python(op)
     a, v = map(code.value, op.inputs[:2])
     before, after = (code.integer(tensor) for tensor in op.inputs[2:])
-    dtype, (long,), (short,) = op.outputs[0].dtype, a.extents, v.extents
+    dtype, (long,), (short,) = op.outputs[0].dtype, a.dimensions, v.dimensions
     count = held(code, code.variable(f"{long} - {short} + 1 + {before} + {after}"),
                  op.outputs[0].spec.shape[0])  # fmt: skip
     code.fail_if(f"{count} < 0")
-    block = code.result(op, extents=(count,))
+    block = code.result(op, dimensions=(count,))
     i, j, item, place = map(code.name, "ijxk")
     code.add(do("clear", block.base.name, block.offset or 0, count))
     plus = "|" if dtype.kind == "b" else "+"
@@ -494,10 +496,10 @@ def _met(a, v, mode):
     before, after = {"valid": (0, 0), "full": (rest, rest)}.get(mode, (rest - rest // 2, rest // 2))
     lengths = [data_spec(x).shape[0] for x in (a, v)]
     known = all(type(length) is int for length in lengths)
-    extent = lengths[0] - rest + before + after if known else None
+    dimension = lengths[0] - rest + before + after if known else None
     if mode == "same":
-        extent = lengths[0]
-    return sum_of_products(CORRELATE, [a, v, before, after], {"extent": extent})
+        dimension = lengths[0]
+    return sum_of_products(CORRELATE, [a, v, before, after], {"dimension": dimension})
 
 
 def _rows(a, v, mode):

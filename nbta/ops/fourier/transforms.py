@@ -47,9 +47,9 @@ def _evaluate(x, *, sign):
 def _emit(code, op) -> None:
     """Line by line, through a buffer of one more line."""
     x = code.value(op.inputs[0])
-    *outer, n = map(code.canonical, x.extents)
+    *outer, n = map(code.canonical, x.dimensions)
     code.fail_if(f"{n} == 0")
-    block = code.result(op, extents=x.extents)
+    block = code.result(op, dimensions=x.dimensions)
     room = code.new(x.dtype, ("2", n))
     places = ", ".join(address_of(one, "0") for one in (x, block, room))
     helper = code.helper(f"fourier_{x.dtype.name}")

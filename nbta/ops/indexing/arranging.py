@@ -824,14 +824,14 @@ def _infer_roll(x, shift, *, axis):
 def _emit_roll(code, op) -> None:
     """Two blocks in each other's place."""
     value, axis = code.value(op.inputs[0]), op.attrs["axis"] % op.inputs[0].spec.rank
-    count, shift = code.canonical(value.extents[axis]), code.integer(op.inputs[1])
-    block = code.result(op, extents=value.extents)
+    count, shift = code.canonical(value.dimensions[axis]), code.integer(op.inputs[1])
+    block = code.result(op, dimensions=value.dimensions)
     first = code.variable(f"({shift}) % {count} if {count} > 0 else 0")
     rest = code.variable(f"{count} - {first}")
     target, source = window(code, block), window(code, value)
     for length, to, of in ((first, "0", rest), (rest, first, "0")):
-        extents = (*value.extents[:axis], length, *value.extents[axis + 1 :])
-        move(code, extents, *(w.moved(*_at(axis, place, len(extents)))
+        dimensions = (*value.dimensions[:axis], length, *value.dimensions[axis + 1 :])
+        move(code, dimensions, *(w.moved(*_at(axis, place, len(dimensions)))
                               for w, place in ((target, to), (source, of))))  # fmt: skip
 
 
@@ -935,10 +935,10 @@ def tile(x: ArrayLike, reps: ShapeLike, *, name: str | None = None) -> Array:
     counts = [_count("reps", n) for n in [*[1] * (x.ndim - len(counts)), *counts]]
     x = _in_front(x, len(counts))
     apart, whole, shape = [], [], []
-    for count, extent in zip(counts, x.shape, strict=True):
-        apart += [extent] if _is_one(count) else [1, extent]
-        whole += [extent] if _is_one(count) else [count, extent]
-        shape.append(extent if _is_one(count) else count * extent)
+    for count, dimension in zip(counts, x.shape, strict=True):
+        apart += [dimension] if _is_one(count) else [1, dimension]
+        whole += [dimension] if _is_one(count) else [count, dimension]
+        shape.append(dimension if _is_one(count) else count * dimension)
     if len(apart) == x.ndim:
         return identity(x, name=name)
     return reshape(broadcast_to(reshape(x, apart), whole), shape, name=name)
@@ -997,13 +997,13 @@ def repeat(
     if repeats.ndim:
         return take(x, _repeated(x.shape[axis], repeats), axis, name=name)
     count = repeats if isinstance(repeats, Tensor) else _count("repeats", repeats.item())
-    before, extent, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
-    apart = reshape(x, (*before, extent, 1, *after))
-    wide = broadcast_to(apart, (*before, extent, count, *after))
-    return reshape(wide, (*before, extent * count, *after), name=name)
+    before, dimension, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
+    apart = reshape(x, (*before, dimension, 1, *after))
+    wide = broadcast_to(apart, (*before, dimension, count, *after))
+    return reshape(wide, (*before, dimension * count, *after), name=name)
 
 
-def _repeated(extent, repeats):
+def _repeated(dimension, repeats):
     """Which row each row of the result is."""
     if isinstance(repeats, Tensor):
         message = (
@@ -1013,9 +1013,9 @@ def _repeated(extent, repeats):
         raise invalid("value", message)
     counts = [_count("repeats", number) for number in repeats]
     if len(counts) == 1:
-        counts = counts * int(extent)
-    if len(counts) != int(extent):
-        message = f"repeats has {len(counts)} numbers for {int(extent)} rows; give one per row"
+        counts = counts * int(dimension)
+    if len(counts) != int(dimension):
+        message = f"repeats has {len(counts)} numbers for {int(dimension)} rows; give one per row"
         raise invalid("shape", message)
     return np.repeat(np.arange(len(counts)), counts)
 
@@ -1088,8 +1088,8 @@ def kron(a: ArrayLike, b: ArrayLike, *, name: str | None = None) -> Array:
     a, b = promoted(ranked(a), ranked(b))
     rank = max(a.ndim, b.ndim)
     a, b = _in_front(a, rank), _in_front(b, rank)
-    apart = [[part for extent in a.shape for part in (extent, 1)],
-             [part for extent in b.shape for part in (1, extent)]]  # fmt: skip
+    apart = [[part for dimension in a.shape for part in (dimension, 1)],
+             [part for dimension in b.shape for part in (1, dimension)]]  # fmt: skip
     found = multiply(reshape(a, apart[0]), reshape(b, apart[1]))
     return reshape(found, [n * m for n, m in zip(a.shape, b.shape, strict=True)], name=name)
 

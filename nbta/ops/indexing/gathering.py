@@ -18,9 +18,9 @@ from nbta.graph.operation import Addend, NotDifferentiable, Spec, Tensor
 from nbta.loops import assign, do, over, when
 from nbta.ops.core.arithmetic import equal, maximum, minimum, mod, where
 from nbta.ops.core.axis_arguments import within
+from nbta.ops.core.dimensions import pattern_of
 from nbta.ops.core.dispatch import apply, as_array, define, define_change, exported
 from nbta.ops.core.elementwise import promoted
-from nbta.ops.core.extents import pattern_of
 from nbta.ops.core.filling import arange, zeros, zeros_like
 from nbta.ops.core.shaping import reshape, shape_of, size, unbroadcast
 from nbta.runtime.intrinsics import MOST_ITEMS
@@ -89,11 +89,11 @@ def _infer_take(x, indices, *, axis):
 
 def _out_of_range(indices, shape, axis):
     axis = check_axis(axis, shape)
-    extent = shape[axis]
-    wrong = indices[(indices < -extent) | (indices >= extent)].flat[0]
+    dimension = shape[axis]
+    wrong = indices[(indices < -dimension) | (indices >= dimension)].flat[0]
     message = (
-        f"index {wrong} is out of range: axis {axis} of shape {shapes.text(shape)} has {extent} "
-        f"rows, numbered from 0, or from {-extent} to -1"
+        f"index {wrong} is out of range: axis {axis} of shape {shapes.text(shape)} has {dimension} "
+        f"rows, numbered from 0, or from {-dimension} to -1"
     )
     return out_of_range(message)
 
@@ -121,12 +121,12 @@ def _take_gradient(op, dy):
 def _emit_take(code, op) -> None:
     """Rows that indices name; a single one along the first axis is a view."""
     x, indices = map(code.value, op.inputs)
-    axis = op.attrs["axis"] % len(x.extents)
-    before, after = x.extents[:axis], x.extents[axis + 1 :]
+    axis = op.attrs["axis"] % len(x.dimensions)
+    before, after = x.dimensions[:axis], x.dimensions[axis + 1 :]
     if isinstance(indices, Scalar):
         return _take_one(code, op, x, axis)
-    block = code.result(op, extents=(*before, *indices.extents, *after))
-    rows = _Rows(code, x.extents, axis, indices)
+    block = code.result(op, dimensions=(*before, *indices.dimensions, *after))
+    rows = _Rows(code, x.dimensions, axis, indices)
     with rows.each(code) as (outer, place, row):
         target = total(block.offset, times(rows.index_of(outer, row), rows.length))
         source = total(x.offset, times(rows.place_of(outer, place), rows.length))
@@ -142,18 +142,18 @@ def _copy_row(target, to, source, of, length):
 
 def _take_one(code, op, x, axis):
     index = code.variable(_as_int(op.inputs[1].dtype, code.scalar(op.inputs[1])), "k")
-    place = position(code, index, x.extents[axis])
+    place = position(code, index, x.dimensions[axis])
     around = window(code, x)
-    found = around.moved(*("0",) * axis, place, *("0",) * (len(x.extents) - axis - 1))
-    extents = x.extents[:axis] + x.extents[axis + 1 :]
-    if not extents:
+    found = around.moved(*("0",) * axis, place, *("0",) * (len(x.dimensions) - axis - 1))
+    dimensions = x.dimensions[:axis] + x.dimensions[axis + 1 :]
+    if not dimensions:
         return code.bind(op.outputs[0], code.local(f"{x.base.name}[{found.offset}]", x.dtype))
-    if all(extent == "1" for extent in x.extents[:axis]):
-        return code.bind(op.outputs[0], Block(x.base, extents, offset_of(code, found)))
-    block = code.result(op, extents=extents)
+    if all(dimension == "1" for dimension in x.dimensions[:axis]):
+        return code.bind(op.outputs[0], Block(x.base, dimensions, offset_of(code, found)))
+    block = code.result(op, dimensions=dimensions)
     strides = around.strides[:axis] + around.strides[axis + 1 :]
     source = type(around)(x.base, found.offset, strides)
-    return move(code, extents, window(code, block), source)
+    return move(code, dimensions, window(code, block), source)
 
 
 def _as_int(dtype, text):
@@ -163,10 +163,10 @@ def _as_int(dtype, text):
 class _Rows:
     """The rows along an axis that indices name, in loops over the axes before it and over them."""
 
-    def __init__(self, code, extents, axis, indices):
-        self.before, self.length = product(extents[:axis]), product(extents[axis + 1 :])
-        self.extent, self._indices = extents[axis], indices
-        self.count = "1" if isinstance(indices, Scalar) else product(indices.extents)
+    def __init__(self, code, dimensions, axis, indices):
+        self.before, self.length = product(dimensions[:axis]), product(dimensions[axis + 1 :])
+        self.dimension, self._indices = dimensions[axis], indices
+        self.count = "1" if isinstance(indices, Scalar) else product(indices.dimensions)
 
     def each(self, code):
         """A block in which the number before, the index and the row's number have names."""
@@ -174,7 +174,7 @@ class _Rows:
 
     def place_of(self, outer, place):
         """Source of which row of the tensor one is, all axes before taken as one."""
-        return place if outer == "0" else total(times(outer, self.extent), place)
+        return place if outer == "0" else total(times(outer, self.dimension), place)
 
     def index_of(self, outer, row):
         """Source of which row one is of those that the indices name."""
@@ -206,12 +206,12 @@ class _Nested:
         code.add(assign(place, rows.item(row)))
         if rows.before == "1":
             self._check(place)
-        code.add(assign(place, f"{place} + {rows.extent} if {place} < 0 else {place}"))
+        code.add(assign(place, f"{place} + {rows.dimension} if {place} < 0 else {place}"))
         return outer, place, row
 
     def _check(self, index):
-        extent = self._rows.extent
-        self._code.fail_if(f"{index} < -{extent} or {index} >= {extent}")
+        dimension = self._rows.dimension
+        self._code.fail_if(f"{index} < -{dimension} or {index} >= {dimension}")
 
     def __exit__(self, *_):
         self._code.lines = self._around
@@ -282,8 +282,10 @@ def _bounded(indices, x, axis, mode):
     """Indices from 0 to before the length of an axis."""
     if mode not in ("wrap", "clip"):
         raise invalid("value", f'mode must be "raise", "wrap" or "clip", not {mode!r}')
-    extent = x.shape[axis]
-    return mod(indices, extent) if mode == "wrap" else minimum(maximum(indices, 0), extent - 1)
+    dimension = x.shape[axis]
+    return (
+        mod(indices, dimension) if mode == "wrap" else minimum(maximum(indices, 0), dimension - 1)
+    )
 
 
 @exported
@@ -387,12 +389,12 @@ def _emit_scatter(code, op) -> None:
     """A tensor with updates in the rows that indices name, or added to them, one by one."""
     adds = op.record is SCATTER_ADD
     x, indices, updates = op.inputs
-    extents = code.extents(x)
-    axis = op.attrs["axis"] % len(extents)
+    dimensions = code.dimensions(x)
+    axis = op.attrs["axis"] % len(dimensions)
     index, added = code.value(indices), code.value(updates)
-    rows = _Rows(code, extents, axis, index)
-    groups = extents[:axis], index.extents, extents[axis + 1 :]
-    steps = spread(code, added.extents, sum(map(len, groups)), sum(groups, ()))
+    rows = _Rows(code, dimensions, axis, index)
+    groups = dimensions[:axis], index.dimensions, dimensions[axis + 1 :]
+    steps = spread(code, added.dimensions, sum(map(len, groups)), sum(groups, ()))
     block = code.changed(op)
     with rows.each(code) as (outer, place, row):
         start = total(block.offset, times(rows.place_of(outer, place), rows.length))
@@ -411,10 +413,10 @@ def _emit_scatter(code, op) -> None:
 def _numbers(code, groups, counters):
     """Source of indices along the axes of groups that are walked as one."""
     found = []
-    for extents, counter in zip(groups[:2], counters, strict=True):
-        for axis, step in enumerate(strides_of(code, extents)):
+    for dimensions, counter in zip(groups[:2], counters, strict=True):
+        for axis, step in enumerate(strides_of(code, dimensions)):
             text = counter if step == "1" else f"({counter} // ({step}))"
-            found.append(f"({text} % {extents[axis]})" if axis else text)
+            found.append(f"({text} % {dimensions[axis]})" if axis else text)
     return found
 
 
@@ -475,11 +477,11 @@ def scatter_add(
     return apply(SCATTER_ADD, [x, as_indices(indices), updates], attrs, name)
 
 
-def _infer_one_hot(indices, depth, *, dtype, extent):
-    return Spec(dtype, None if indices.shape is None else (*indices.shape, extent))
+def _infer_one_hot(indices, depth, *, dtype, dimension):
+    return Spec(dtype, None if indices.shape is None else (*indices.shape, dimension))
 
 
-def _evaluate_one_hot(indices, depth, *, dtype, extent):
+def _evaluate_one_hot(indices, depth, *, dtype, dimension):
     numbers = np.arange(min(depth, MOST_ITEMS))  # NumPy gives none from 2**63 - 512 on
     return np.equal(np.asarray(indices)[..., None], numbers).astype(dtype)
 
@@ -488,12 +490,12 @@ def _emit_one_hot(code, op) -> None:
     """Zeros, and a one where each index says."""
     indices, depth = code.value(op.inputs[0]), code.variable(integer(code, op.inputs[1]), "k")
     length = held(code, code.derived(f"max(0, {depth})"), op.outputs[0].spec.shape[-1])
-    block = code.result(op, extents=(*indices.extents, length))
+    block = code.result(op, dimensions=(*indices.dimensions, length))
     clear(code, block)
     j, k = code.name("j"), code.name("k")
     scalar = isinstance(indices, Scalar)
     text = _as_int(indices.dtype, indices.text if scalar else indices.at(j))
-    with code.nest(over(j, product(indices.extents))):
+    with code.nest(over(j, product(indices.dimensions))):
         code.add(assign(k, text))
         with code.nest(when(f"{k} >= 0 and {k} < {length}")):
             code.add(assign(block.at(total(times(j, length), k)), cast_text("1", block.dtype)))
@@ -543,8 +545,8 @@ def one_hot(
     depth = as_indices(depth)
     if depth.ndim not in (0, None):
         raise invalid("depth", f"depth: {depth!r} is not a length; give one integer")
-    extent = pattern_of(depth)[0] if depth.ndim == 0 else None
-    if type(extent) is int and extent < 0:
-        raise invalid("depth", f"depth: {extent} is negative")
-    attrs = {"dtype": as_dtype(dtype), "extent": extent}
+    dimension = pattern_of(depth)[0] if depth.ndim == 0 else None
+    if type(dimension) is int and dimension < 0:
+        raise invalid("depth", f"depth: {dimension} is negative")
+    attrs = {"dtype": as_dtype(dtype), "dimension": dimension}
     return apply(ONE_HOT, [as_indices(indices), depth], attrs, name)

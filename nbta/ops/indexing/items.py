@@ -31,6 +31,7 @@ from nbta.dtypes import check_plain
 from nbta.errors import NbtaError, invalid, out_of_range
 from nbta.graph.operation import Addend, Spec, Tensor
 from nbta.loops import assign
+from nbta.ops.core.dimensions import pattern_of
 from nbta.ops.core.dispatch import (
     apply,
     as_array,
@@ -43,7 +44,6 @@ from nbta.ops.core.dispatch import (
     stacked,
 )
 from nbta.ops.core.elementwise import of_dtype, promoted
-from nbta.ops.core.extents import pattern_of
 from nbta.ops.core.filling import zeros, zeros_like
 from nbta.ops.core.shaping import INT64, cast, reshape, shape_of, unbroadcast, wanted
 from nbta.ops.indexing.gathering import (
@@ -117,15 +117,15 @@ def _check_rank(argument, shape, *vectors):
             raise invalid("rank", message)
 
 
-def _length(axis, extent, begin, size, clamp):
+def _length(axis, dimension, begin, size, clamp):
     """The length of a block along an axis, None where it is not known; it must lie inside."""
-    if type(extent) is not int:
+    if type(dimension) is not int:
         return size if size >= 0 else None
-    length = extent - begin if size == -1 and not clamp else size
-    if length < 0 or length > extent or (not clamp and not 0 <= begin <= extent - length):
+    length = dimension - begin if size == -1 and not clamp else size
+    if length < 0 or length > dimension or (not clamp and not 0 <= begin <= dimension - length):
         what = f"{size} from {begin} on" if not clamp else f"{size}"
         message = (
-            f"axis {axis} has {extent} elements, and a slice of {what} does not fit; choose it "
+            f"axis {axis} has {dimension} elements, and a slice of {what} does not fit; choose it "
             f"within the axis"
         )
         raise invalid("slice", message)
@@ -149,9 +149,9 @@ def _block(shape, begin, size, clamp):
         )
         raise invalid("rank", message)
     key = []
-    for axis, (extent, first, length) in enumerate(zip(shape, begin, size, strict=True)):
-        length = _length(axis, extent, int(first), int(length), clamp)
-        first = min(max(int(first), 0), extent - length)
+    for axis, (dimension, first, length) in enumerate(zip(shape, begin, size, strict=True)):
+        length = _length(axis, dimension, int(first), int(length), clamp)
+        first = min(max(int(first), 0), dimension - length)
         key.append(builtins.slice(first, first + length))
     return tuple(key)
 
@@ -178,48 +178,48 @@ def _emit_slice_block(code, op) -> None:
     value = code.value(x)
     if isinstance(value, Scalar):
         return code.bind(result, value)
-    starts, sizes = (integers(code, t, len(value.extents)) for t in op.inputs[1:])
+    starts, sizes = (integers(code, t, len(value.dimensions)) for t in op.inputs[1:])
     clamp, lengths, begun = op.attrs["clamp"], [], []
-    for start, size, extent, known in zip(
-        starts, sizes, value.extents, result.spec.shape, strict=True
+    for start, size, dimension, known in zip(
+        starts, sizes, value.dimensions, result.spec.shape, strict=True
     ):
-        length = held(code, _emit_length(code, start, size, extent, clamp), known)
+        length = held(code, _emit_length(code, start, size, dimension, clamp), known)
         lengths.append(code.canonical(length))
-        begun.append(_begin(code, start, extent, length))
+        begun.append(_begin(code, start, dimension, length))
     whole = window(code, value)
     found = Window(value.base, whole.moved(*begun).offset, whole.strides)
-    if _is_together(code, value.extents, lengths):
+    if _is_together(code, value.dimensions, lengths):
         return code.bind(result, Block(value.base, tuple(lengths), offset_of(code, found)))
-    block = code.result(op, extents=tuple(lengths))
+    block = code.result(op, dimensions=tuple(lengths))
     return move(code, lengths, window(code, block), found)
 
 
-def _emit_length(code, start, size, extent, clamp):
+def _emit_length(code, start, size, dimension, clamp):
     """How long a block is along an axis; it must be within it."""
-    left = f"{extent} - {start}"
+    left = f"{dimension} - {start}"
     if number_in(size) is None:
         length = size if clamp else code.derived(f"{left} if {size} == -1 else {size}")
     else:
         length = code.derived(left) if size == "-1" and not clamp else size
     if not length.isdigit():
         code.fail_if(f"{length} < 0")
-    is_below(code, length, extent)
+    is_below(code, length, dimension)
     if not clamp and start != "0":
-        code.fail_if(f"{start} < 0 or {start} > {extent} - {length}")
+        code.fail_if(f"{start} < 0 or {start} > {dimension} - {length}")
     return length
 
 
-def _begin(code, start, extent, length):
+def _begin(code, start, dimension, length):
     """Where a block begins that is moved inwards if it reaches over the edge."""
-    if start == "0" or code.same(extent, length):
+    if start == "0" or code.same(dimension, length):
         return "0"
-    return code.derived(f"min(max({start}, 0), {extent} - {length})", "k")
+    return code.derived(f"min(max({start}, 0), {dimension} - {length})", "k")
 
 
-def _is_together(code, extents, lengths):
+def _is_together(code, dimensions, lengths):
     long = [axis for axis, length in enumerate(lengths) if length != "1"]
-    after = range(long[0] + 1, len(extents)) if long else ()
-    return all(code.same(extents[axis], lengths[axis]) for axis in after)
+    after = range(long[0] + 1, len(dimensions)) if long else ()
+    return all(code.same(dimensions[axis], lengths[axis]) for axis in after)
 
 
 SLICE = define(
@@ -238,17 +238,17 @@ def _static_lengths(x, begin, size):
     """The shape of a block, as far as it is known."""
     if isinstance(size, Tensor):
         return pattern_of(size)
-    extents = x.spec.shape if isinstance(x, Tensor) else np.shape(x)
-    if extents is None or len(extents) != len(size):
+    dimensions = x.spec.shape if isinstance(x, Tensor) else np.shape(x)
+    if dimensions is None or len(dimensions) != len(size):
         return tuple(None if n < 0 else int(n) for n in size)
     if isinstance(begin, Tensor) or len(begin) != len(size):
         return tuple(None if n < 0 else int(n) for n in size)
-    facts = zip(extents, begin.tolist(), size.tolist(), strict=True)
+    facts = zip(dimensions, begin.tolist(), size.tolist(), strict=True)
     try:
         return tuple(_length(i, n, b, s, False) for i, (n, b, s) in enumerate(facts))
     except NbtaError:
         if is_in_body(x):  # a run is to refuse it, if it comes there
-            return (None,) * len(extents)
+            return (None,) * len(dimensions)
         raise
 
 
@@ -290,8 +290,8 @@ def dynamic_slice(
         raise invalid("size", f"sizes: {sizes!r} has a negative size")
     x = promoted(x)[0]
     _check_rank("sizes", data_spec(x).shape, size)
-    for axis, (extent, length) in enumerate(zip(data_spec(x).shape or (), size, strict=False)):
-        _length(axis, extent, 0, int(length), True)
+    for axis, (dimension, length) in enumerate(zip(data_spec(x).shape or (), size, strict=False)):
+        _length(axis, dimension, 0, int(length), True)
     attrs = {"pattern": tuple(size.tolist()), "clamp": True}
     return apply(SLICE, [x, begin, size], attrs, name)
 
@@ -343,19 +343,19 @@ def _block_of(dy, op):
 
 def _emit_update(code, op) -> None:
     """A tensor with a block replaced."""
-    target, extents, value = _changed_block(code, op)
+    target, dimensions, value = _changed_block(code, op)
     if isinstance(value, Scalar):
         return code.bind(op.outputs[0], value)
-    return move(code, extents, target, windows.window(code, value))
+    return move(code, dimensions, target, windows.window(code, value))
 
 
 def _emit_add(code, op) -> None:
     """A tensor with values added to a block."""
-    target, extents, value = _changed_block(code, op)
+    target, dimensions, value = _changed_block(code, op)
     if isinstance(value, Scalar):
         text = cast_text(f"{code.scalar(op.inputs[0])} + {value.text}", value.dtype)
         return code.bind(op.outputs[0], code.local(text, value.dtype))
-    return put(code, extents, target, value, strides_of(code, extents), adds=True)
+    return put(code, dimensions, target, value, strides_of(code, dimensions), adds=True)
 
 
 def _changed_block(code, op):
@@ -364,17 +364,17 @@ def _changed_block(code, op):
     value = code.value(update)
     if isinstance(value, Scalar):
         return None, (), value
-    extents = code.extents(x)
+    dimensions = code.dimensions(x)
     begun = []
-    for start, extent, length in zip(
-        integers(code, begin, len(extents)), extents, value.extents, strict=True
+    for start, dimension, length in zip(
+        integers(code, begin, len(dimensions)), dimensions, value.dimensions, strict=True
     ):
-        is_below(code, length, extent)
-        begun.append(_begin(code, start, extent, length))
+        is_below(code, length, dimension)
+        begun.append(_begin(code, start, dimension, length))
     block = code.changed(op)
     whole = window(code, block)
     target = Window(block.base, whole.moved(*begun).offset, whole.strides)
-    return target, value.extents, code.value(update)
+    return target, value.dimensions, code.value(update)
 
 
 UPDATE = define_change(
@@ -469,13 +469,13 @@ class Part:
     whole: bool = False
 
 
-def parts_of(code, key, scalars, extents, x) -> list:
+def parts_of(code, key, scalars, dimensions, x) -> list:
     """A `Part` for each axis, and None for each new one, of a key that ``scalars`` fill in.
 
     ``x`` is a tensor with the axes.
     """
     given = iter([(windows.integer(code, tensor), tensor) for tensor in scalars])
-    axes = iter(enumerate(extents))
+    axes = iter(enumerate(dimensions))
 
     def filled(n):
         return _bound_of(code, next(given)[0]) if n is SYMBOLIC else n
@@ -485,14 +485,14 @@ def parts_of(code, key, scalars, extents, x) -> list:
         if part is None:
             found.append(None)
             continue
-        axis, extent = next(axes)
+        axis, dimension = next(axes)
         if isinstance(part, builtins.slice):
             bounds = [filled(n) for n in (part.start, part.stop, part.step)]
-            found.append(_slice(code, *bounds, code.canonical(extent)))
+            found.append(_slice(code, *bounds, code.canonical(dimension)))
         elif part is SYMBOLIC:
-            found.append(Part(_place_of(code, *next(given), x, axis, extent), None))
+            found.append(Part(_place_of(code, *next(given), x, axis, dimension), None))
         else:
-            found.append(Part(position(code, part, extent), None))
+            found.append(Part(position(code, part, dimension), None))
     return found
 
 
@@ -502,54 +502,54 @@ def _bound_of(code, text):
     return code.derived(text, "k") if stays else code.variable(text, "k")
 
 
-def _place_of(code, text, index, x, axis, extent):
+def _place_of(code, text, index, x, axis, dimension):
     """Where an index is in an axis, counted from the first item."""
     text = code.variable(text, "k")
     if code.is_within(index, x, axis):
         return text
-    return position(code, text, extent, code.guard(index, extent))
+    return position(code, text, dimension, code.guard(index, dimension))
 
 
-def _slice(code, start, stop, step, extent):
+def _slice(code, start, stop, step, dimension):
     """A slice of an axis; bounds are numbers, variables or None."""
     start, stop, step = map(clipped, (start, stop, 1 if step is None else step))
     if isinstance(step, str):
         code.fail_if(f"{step} == 0 or {step} < {-SLICE_BOUND}")
-    if extent.isdigit() and not any(isinstance(n, str) for n in (start, stop, step)):
-        found = range(int(extent))[start:stop:step]
-        whole = len(found) == int(extent) and step > 0
+    if dimension.isdigit() and not any(isinstance(n, str) for n in (start, stop, step)):
+        found = range(int(dimension))[start:stop:step]
+        whole = len(found) == int(dimension) and step > 0
         return Part(str(found.start), str(len(found)), str(step), whole)
     if stop is None and step == 1 and start in (None, 0):
-        return Part("0", extent, "1", True)
+        return Part("0", dimension, "1", True)
     if step == -1 and start is stop is None:
-        return Part(code.derived(f"{extent} - 1", "k"), extent, "-1")
-    lower, upper, first, last = _ends(code, step, extent)
-    start = first if start is None else _bound(code, start, extent, lower, upper)
-    stop = last if stop is None else _bound(code, stop, extent, lower, upper)
+        return Part(code.derived(f"{dimension} - 1", "k"), dimension, "-1")
+    lower, upper, first, last = _ends(code, step, dimension)
+    start = first if start is None else _bound(code, start, dimension, lower, upper)
+    stop = last if stop is None else _bound(code, stop, dimension, lower, upper)
     return Part(start, _count(code, start, stop, step), str(step))
 
 
-def _ends(code, step, extent):
+def _ends(code, step, dimension):
     """Within what the bounds of a slice are, and its bounds where none are given."""
-    top = f"{extent} - 1"
+    top = f"{dimension} - 1"
     if isinstance(step, str):
         lower = code.derived(f"0 if {step} > 0 else -1", "k")
-        upper = code.derived(f"{extent} if {step} > 0 else {top}", "k")
+        upper = code.derived(f"{dimension} if {step} > 0 else {top}", "k")
         first = code.derived(f"0 if {step} > 0 else {upper}", "k")
         return lower, upper, first, code.derived(f"{upper} if {step} > 0 else -1", "k")
     if step > 0:
-        return "0", extent, "0", extent
+        return "0", dimension, "0", dimension
     upper = code.derived(top, "k")
     return "-1", upper, upper, "-1"
 
 
-def _bound(code, bound, extent, lower, upper):
+def _bound(code, bound, dimension, lower, upper):
     if isinstance(bound, str):
-        near, far = f"min({bound}, {upper})", f"max({bound} + {extent}, {lower})"
+        near, far = f"min({bound}, {upper})", f"max({bound} + {dimension}, {lower})"
         return code.derived(f"{near} if {bound} >= 0 else {far}", "k")
     if bound == 0 and lower == "0":
         return "0"
-    text = f"min({bound}, {upper})" if bound >= 0 else f"max({extent} - {-bound}, {lower})"
+    text = f"min({bound}, {upper})" if bound >= 0 else f"max({dimension} - {-bound}, {lower})"
     return code.derived(text, "k")
 
 
@@ -583,12 +583,14 @@ def _pick(code, op, value, parts):
     if not result.spec.rank:
         return code.bind(result, code.local(found.at(), value.dtype))
     counts = iter(counts)
-    extents = ["1" if p is None else next(counts) for p in parts if p is None or p.count]
-    extents = tuple(held(code, *pair) for pair in zip(extents, result.spec.shape, strict=True))
+    dimensions = ["1" if p is None else next(counts) for p in parts if p is None or p.count]
+    dimensions = tuple(
+        held(code, *pair) for pair in zip(dimensions, result.spec.shape, strict=True)
+    )
     if is_together(parts):
-        return code.bind(result, Block(value.base, extents, offset_of(code, found)))
-    block = code.result(op, extents=extents)
-    kept = tuple(n for n, p in zip(extents, _lasting(parts), strict=True) if p is not None)
+        return code.bind(result, Block(value.base, dimensions, offset_of(code, found)))
+    block = code.result(op, dimensions=dimensions)
+    kept = tuple(n for n, p in zip(dimensions, _lasting(parts), strict=True) if p is not None)
     return move(code, kept, window(code, block, kept), found)
 
 
@@ -631,8 +633,8 @@ def _key_of(items, x):
     if shape is None:
         return parts, scalars
     given, key, inputs = iter(scalars), [], []
-    for part, extent in zip(parts, _extents_of(parts, shape), strict=True):
-        if type(part) is int and _is_outside(part, extent):
+    for part, dimension in zip(parts, _dimensions_of(parts, shape), strict=True):
+        if type(part) is int and _is_outside(part, dimension):
             key.append(SYMBOLIC)
             inputs.append(np.int64(clipped(part)))
             continue
@@ -642,7 +644,7 @@ def _key_of(items, x):
     return tuple(key), inputs
 
 
-def _extents_of(key, shape):
+def _dimensions_of(key, shape):
     """The length of the axis that each part of a key is for; None for '...' and new axes."""
     used = sum(part is not None and part is not Ellipsis for part in key)
     axis, found = 0, []
@@ -653,8 +655,8 @@ def _extents_of(key, shape):
     return found
 
 
-def _is_outside(index, extent):
-    return type(extent) is int and not -extent <= index < extent
+def _is_outside(index, dimension):
+    return type(dimension) is int and not -dimension <= index < dimension
 
 
 def _as_parts(items, scalars):
@@ -769,27 +771,28 @@ def indexed(shape, key):
 
 
 def _check_range(index, axis, shape, key):
-    extent = shape[axis]
-    if index is SYMBOLIC or not _is_outside(index, extent):
+    dimension = shape[axis]
+    if index is SYMBOLIC or not _is_outside(index, dimension):
         return
     message = (
-        f"[{_text(key)}] is out of range for shape {shapes.text(shape)}: axis {axis} has {extent} "
+        f"[{_text(key)}] is out of range for shape {shapes.text(shape)}: axis {axis} has "
+        f"{dimension} "
         f"elements, and there is no index {index}"
     )
     raise out_of_range(message)
 
 
-def _sliced(extent, part):
+def _sliced(dimension, part):
     """How many a slice picks of an axis."""
-    if extent == 0:
+    if dimension == 0:
         return 0
     bounds = (part.start, part.stop, part.step)
     if any(n is SYMBOLIC for n in bounds):
         return None
-    if type(extent) is int:
-        return len(range(*part.indices(extent)))
+    if type(dimension) is int:
+        return len(range(*part.indices(dimension)))
     if part.stop is None and (part.start, part.step) in _WHOLE:
-        return extent
+        return dimension
     start, step = part.start or 0, part.step or 1
     empty = step > 0 and part.stop is not None and part.stop <= start
     return 0 if empty and (start < 0) == (part.stop < 0) else None
@@ -878,7 +881,7 @@ def _emit_getitem(code, op) -> None:
     value = code.value(x)
     if isinstance(value, Scalar):
         return _of_scalar(code, op, value)
-    parts = parts_of(code, key, op.inputs[1:], value.extents, x)
+    parts = parts_of(code, key, op.inputs[1:], value.dimensions, x)
     return _pick(code, op, value, parts)
 
 
@@ -897,7 +900,7 @@ def _of_vector(value, part):
 def _of_scalar(code, op, value):
     if not op.outputs[0].spec.rank:
         return code.bind(op.outputs[0], value)
-    block = code.result(op, extents=("1",) * op.outputs[0].spec.rank)
+    block = code.result(op, dimensions=("1",) * op.outputs[0].spec.rank)
     return code.add(assign(block.at("0"), value.text))
 
 
@@ -1094,23 +1097,23 @@ def _emit_scatter_slice(code, op) -> None:
     dy, result, scalars = op.inputs[0], op.outputs[0], op.inputs[2:]
     if any(tensor.spec.rank for tensor in scalars):
         return code.call_python(op)
-    value, extents = code.kept(dy), wanted(code, op)
-    for extent in extents:
-        windows.is_below(code, "0", extent)
-    if not extents:
+    value, dimensions = code.kept(dy), wanted(code, op)
+    for dimension in dimensions:
+        windows.is_below(code, "0", dimension)
+    if not dimensions:
         return code.bind(result, code.local(_first(code.value(dy)), result.dtype))
-    parts = parts_of(code, key, scalars, extents, result)
+    parts = parts_of(code, key, scalars, dimensions, result)
     shape = tuple("1" if part is None else part.count for part in _lasting(parts))
-    if len(shape) != len(value.extents):
+    if len(shape) != len(value.dimensions):
         return code.call_python(op)
-    for mine, theirs in zip(value.extents, shape, strict=True):
+    for mine, theirs in zip(value.dimensions, shape, strict=True):
         code.equate(mine, theirs)
-    return _put(code, op, extents, parts)
+    return _put(code, op, dimensions, parts)
 
 
-def _put(code, op, extents, parts):
+def _put(code, op, dimensions, parts):
     value = code.value(op.inputs[0])
-    block = code.result(op, extents=extents)
+    block = code.result(op, dimensions=dimensions)
     if not all(part is None or part.whole for part in parts):
         windows.clear(code, block)
     target, counts = picked(code, block, parts)
@@ -1212,28 +1215,28 @@ def _emit_item(code, op) -> None:
     if not x.spec.rank:
         return _emit_only_item(code, op, adds)
     key = aligned(op.attrs["key"], x.spec.shape)
-    parts = parts_of(code, key, scalars, code.extents(x), x)
+    parts = parts_of(code, key, scalars, code.dimensions(x), x)
     last = _lasting(parts)
-    extents = tuple("1" if part is None else part.count for part in last)
-    _equate_long(code, value, extents)
-    steps = spread(code, code.extents(value), len(extents), extents)
+    dimensions = tuple("1" if part is None else part.count for part in last)
+    _equate_long(code, value, dimensions)
+    steps = spread(code, code.dimensions(value), len(dimensions), dimensions)
     block = code.changed(op)
     target, _ = picked(code, block, parts)
     strides = iter(target.strides)
     around = Window(
         target.base, target.offset, tuple("0" if part is None else next(strides) for part in last)
     )
-    if put_at_once(code, value, extents, around, adds=adds):
+    if put_at_once(code, value, dimensions, around, adds=adds):
         return None
-    return put(code, extents, around, code.value(value), steps, adds=adds)
+    return put(code, dimensions, around, code.value(value), steps, adds=adds)
 
 
-def _equate_long(code, value, extents):
+def _equate_long(code, value, dimensions):
     """Know that dimensions are those of a value, where these are proven not to be repeated."""
     known = value.spec.shape
-    for axis in range(-min(len(known), len(extents)), 0):
+    for axis in range(-min(len(known), len(dimensions)), 0):
         if isinstance(known[axis], shapes.Dim):
-            code.equate(code.extents(value)[axis], extents[axis])
+            code.equate(code.dimensions(value)[axis], dimensions[axis])
 
 
 def _emit_only_item(code, op, adds):

@@ -53,13 +53,13 @@ def _infer_pad(x, value, *, widths):
     if x.shape is None:
         return Spec(x.dtype, None if len(widths) == 1 else (None,) * len(widths))
     pairs = zip(x.shape, _for_axes(widths, x.shape), strict=True)
-    return Spec(x.dtype, tuple(_padded(extent, pair) for extent, pair in pairs))
+    return Spec(x.dtype, tuple(_padded(dimension, pair) for dimension, pair in pairs))
 
 
-def _padded(extent, pair):
+def _padded(dimension, pair):
     if sum(pair) == 0:
-        return extent
-    return extent + sum(pair) if type(extent) is int else None
+        return dimension
+    return dimension + sum(pair) if type(dimension) is int else None
 
 
 def _for_axes(widths, shape):
@@ -83,12 +83,12 @@ def _evaluate_pad(x, value, *, widths):
 
 def _pad_gradient(op, dy):
     x, _ = op.inputs
-    widths, extents = op.attrs["widths"], shape_of(x)
+    widths, dimensions = op.attrs["widths"], shape_of(x)
     if len(widths) == 1:
-        begin = zeros_like(extents) + widths[0][0]
+        begin = zeros_like(dimensions) + widths[0][0]
     else:
         begin = [before for before, _ in widths]
-    dx = slice(dy, begin, extents)
+    dx = slice(dy, begin, dimensions)
     return [dx, sum_to(dy, ()) - sum_to(dx, ())]
 
 
@@ -98,16 +98,16 @@ def _emit_pad(code, op) -> None:
     if isinstance(value, Scalar):
         return code.bind(result, value)
     widths = op.attrs["widths"]
-    widths = widths * len(value.extents) if len(widths) == 1 else widths
-    extents = tuple(
-        held(code, sum_of(code, [extent, str(sum(pair))]), known)
-        for extent, pair, known in zip(value.extents, widths, result.spec.shape, strict=True)
+    widths = widths * len(value.dimensions) if len(widths) == 1 else widths
+    dimensions = tuple(
+        held(code, sum_of(code, [dimension, str(sum(pair))]), known)
+        for dimension, pair, known in zip(value.dimensions, widths, result.spec.shape, strict=True)
     )
     text = code.scalar(op.inputs[1])
-    block = code.result(op, extents=extents)
+    block = code.result(op, dimensions=dimensions)
     windows.fill(code, block, text)
     place = window(code, block).moved(*(str(before) for before, _ in widths))
-    return move(code, value.extents, place, window(code, value))
+    return move(code, value.dimensions, place, window(code, value))
 
 
 PAD = define(
@@ -172,10 +172,10 @@ def _mirrored(x, widths, mode, name):
         raise invalid("value", f"mode must be {modes}, not {mode!r}")
     for axis, pair in enumerate(_for_axes(widths, data_spec(x).shape)):
         if any(pair):
-            extent = int(x.shape[axis])
-            if not extent:
+            dimension = int(x.shape[axis])
+            if not dimension:
                 raise invalid("empty", f"pad: axis {axis} has no items to make a border of")
-            x = take(x, np.pad(np.arange(extent), pair, mode), axis)
+            x = take(x, np.pad(np.arange(dimension), pair, mode), axis)
     return identity(x, name=name)
 
 
@@ -249,8 +249,8 @@ def _infer_squeeze(spec, *, axes):
         return Spec(spec.dtype, None)
     places = _ones(spec.shape) if axes is None else within(axes, spec.shape)
     for place in places:
-        extent = spec.shape[place]
-        if extent is not None and extent != 1:
+        dimension = spec.shape[place]
+        if dimension is not None and dimension != 1:
             message = (
                 f"axis {place} of shape {shapes.text(spec.shape)} does not have length 1, so it "
                 f"cannot be squeezed; leave it out of axis="
@@ -273,14 +273,16 @@ def _emit_squeeze(code, op) -> None:
     """The same items without axes of length 1."""
     value, shape, axes = code.value(op.inputs[0]), op.inputs[0].spec.shape, op.attrs["axes"]
     if axes is None:
-        gone = {axis for axis, extent in enumerate(shape) if extent == 1}
+        gone = {axis for axis, dimension in enumerate(shape) if dimension == 1}
         for axis in set(range(len(shape))) - gone:
-            code.fail_if(f"{value.extents[axis]} == 1")
+            code.fail_if(f"{value.dimensions[axis]} == 1")
     else:
         gone = {axis % len(shape) for axis in axes}
         for axis in gone:
-            code.equate(value.extents[axis], "1")
-    bind_reshaped(code, op, value, [e for axis, e in enumerate(value.extents) if axis not in gone])
+            code.equate(value.dimensions[axis], "1")
+    bind_reshaped(
+        code, op, value, [e for axis, e in enumerate(value.dimensions) if axis not in gone]
+    )
 
 
 SQUEEZE = define(
@@ -337,14 +339,14 @@ def squeeze(x: ArrayLike, axis: Axis = None, *, name: str | None = None) -> Arra
 def _ask(tensor):
     """Begin the trace again where lengths of its arguments tell which axes have length 1."""
     lengths = tensor.graph.root.lengths
-    for extent in tensor.shape or () if lengths is not None else ():
-        if getattr(extent, "pattern", 1) is None:
-            lengths.ask(extent.sources)
+    for dimension in tensor.shape or () if lengths is not None else ():
+        if getattr(dimension, "pattern", 1) is None:
+            lengths.ask(dimension.sources)
 
 
 def _ones(shape):
     """The axes of length 1."""
-    return tuple(i for i, extent in enumerate(shape) if extent == 1)
+    return tuple(i for i, dimension in enumerate(shape) if dimension == 1)
 
 
 def _infer_expand_dims(spec, *, axes):
@@ -359,11 +361,11 @@ def _infer_expand_dims(spec, *, axes):
 def _emit_expand_dims(code, op) -> None:
     """The same items with new axes of length 1."""
     value, axes = code.value(op.inputs[0]), op.attrs["axes"]
-    extents = list(value.extents)
-    rank = len(extents) + len(axes)
+    dimensions = list(value.dimensions)
+    rank = len(dimensions) + len(axes)
     for axis in sorted(axis % rank for axis in axes):
-        extents.insert(axis, "1")
-    bind_reshaped(code, op, value, extents)
+        dimensions.insert(axis, "1")
+    bind_reshaped(code, op, value, dimensions)
 
 
 EXPAND_DIMS = define(
@@ -445,27 +447,27 @@ def _infer_concatenate(*specs, axis):
     return Spec(specs[0].dtype, (*rest[:place], total, *rest[place + 1 :]))
 
 
-def _total(extents):
+def _total(dimensions):
     """The sum of dimensions, as far as it is known."""
-    extents = [extent for extent in extents if extent != 0]
-    if len(extents) == 1:
-        return extents[0]
-    return sum(extents) if shapes.is_known(extents) else None
+    dimensions = [dimension for dimension in dimensions if dimension != 0]
+    if len(dimensions) == 1:
+        return dimensions[0]
+    return sum(dimensions) if shapes.is_known(dimensions) else None
 
 
 def _concatenate_gradient(op, dy):
     axis, begin, grads = op.attrs["axis"], 0, []
     for tensor in op.inputs[:-1]:
-        end = begin + _extent_at(tensor, axis)
+        end = begin + _dimension_at(tensor, axis)
         grads.append(getitem(dy, along(axis, builtins.slice(begin, end))))
         begin = end
     return [*grads, getitem(dy, along(axis, builtins.slice(begin, None)))]
 
 
-def _extent_at(tensor, axis):
-    extents = tensor.spec.shape
-    if extents is not None and type(extents[axis]) is int:
-        return extents[axis]
+def _dimension_at(tensor, axis):
+    dimensions = tensor.spec.shape
+    if dimensions is not None and type(dimensions[axis]) is int:
+        return dimensions[axis]
     return getitem(shape_of(tensor), axis)
 
 
@@ -477,14 +479,14 @@ def _emit_concatenate(code, op) -> None:
         texts = sum((value.texts for value in values), ())
         return code.bind(op.outputs[0], Vector(texts, op.outputs[0].dtype))
     values = [code.value(tensor) for tensor in op.inputs]
-    first = values[0].extents
+    first = values[0].dimensions
     for value in values[1:]:
-        for place, (mine, theirs) in enumerate(zip(first, value.extents, strict=True)):
+        for place, (mine, theirs) in enumerate(zip(first, value.dimensions, strict=True)):
             if place != axis:
                 code.equate(mine, theirs)
-    lengths = [value.extents[axis] for value in values]
+    lengths = [value.dimensions[axis] for value in values]
     whole = held(code, sum_of(code, lengths), op.outputs[0].spec.shape[axis])
-    block = code.result(op, extents=(*first[:axis], whole, *first[axis + 1 :]))
+    block = code.result(op, dimensions=(*first[:axis], whole, *first[axis + 1 :]))
     return _lay(code, block, axis, values, lengths)
 
 
@@ -492,11 +494,11 @@ def _lay(code, block, axis, values, lengths):
     """Put values one after the other."""
     whole, start = window(code, block), []
     for value, length in zip(values, lengths, strict=True):
-        place = ["0"] * len(block.extents)
+        place = ["0"] * len(block.dimensions)
         place[axis] = f"({total(*start)})" if len(start) > 1 else total(*start)
         target = Window(block.base, whole.moved(*place).offset, whole.strides)
-        extents = (*block.extents[:axis], length, *block.extents[axis + 1 :])
-        move(code, extents, target, window(code, value, extents))
+        dimensions = (*block.dimensions[:axis], length, *block.dimensions[axis + 1 :])
+        move(code, dimensions, target, window(code, value, dimensions))
         start.append(length)
 
 
@@ -569,12 +571,12 @@ def _emit_stack(code, op) -> None:
     values = [code.value(tensor) for tensor in op.inputs]
     if isinstance(values[0], Scalar):
         return _stack_scalars(code, op, values)
-    first = values[0].extents
+    first = values[0].dimensions
     for value in values[1:]:
-        for mine, theirs in zip(first, value.extents, strict=True):
+        for mine, theirs in zip(first, value.dimensions, strict=True):
             code.equate(mine, theirs)
-    extents = (*first[:axis], str(len(values)), *first[axis:])
-    block = code.destination(result, result.dtype, extents)
+    dimensions = (*first[:axis], str(len(values)), *first[axis:])
+    block = code.destination(result, result.dtype, dimensions)
     code.bind(result, block)
     rows = [Block(value.base, (*first[:axis], "1", *first[axis:]), value.offset)
             for value in values]  # fmt: skip
@@ -585,7 +587,7 @@ def _stack_scalars(code, op, values):
     result = op.outputs[0]
     if result.dtype.name in SHORT:
         return code.bind(result, Vector(tuple(value.text for value in values), result.dtype))
-    block = code.result(op, extents=(str(len(values)),))
+    block = code.result(op, dimensions=(str(len(values)),))
     return code.add(*(assign(block.at(str(k)), value.text) for k, value in enumerate(values)))
 
 
@@ -671,9 +673,9 @@ def _infer_split(spec, *, sections, axis):
     if spec.shape is None:
         return (Spec(spec.dtype, None),) * count
     place = check_axis(axis, spec.shape)
-    extent = spec.shape[place]
+    dimension = spec.shape[place]
     lengths = [None] * count
-    if type(extent) is int:
+    if type(dimension) is int:
         lengths = _lengths(spec.shape, place, sections)
     return tuple(
         Spec(spec.dtype, (*spec.shape[:place], n, *spec.shape[place + 1 :])) for n in lengths
@@ -681,16 +683,16 @@ def _infer_split(spec, *, sections, axis):
 
 
 def _lengths(shape, axis, sections):
-    extent = shape[axis]
+    dimension = shape[axis]
     if type(sections) is not int:
-        return [len(range(extent)[piece]) for piece in _pieces(sections)]
-    if extent % sections:
+        return [len(range(dimension)[piece]) for piece in _pieces(sections)]
+    if dimension % sections:
         message = (
-            f"axis {axis} of shape {shapes.text(shape)} has {extent} elements, which {sections} "
+            f"axis {axis} of shape {shapes.text(shape)} has {dimension} elements, which {sections} "
             f"equal sections do not divide; give split points"
         )
         raise invalid("split", message)
-    return [extent // sections] * sections
+    return [dimension // sections] * sections
 
 
 def _evaluate_split(x, *, sections, axis):
@@ -716,34 +718,40 @@ def _has_lengths(op):
 def _emit_split(code, op) -> None:
     """Parts along an axis: views along the first one."""
     value, sections = code.value(op.inputs[0]), op.attrs["sections"]
-    axis = op.attrs["axis"] % len(value.extents)
-    extent = code.canonical(value.extents[axis])
-    parts = (_sections if type(sections) is int else _points)(code, extent, sections)
+    axis = op.attrs["axis"] % len(value.dimensions)
+    dimension = code.canonical(value.dimensions[axis])
+    parts = (_sections if type(sections) is int else _points)(code, dimension, sections)
     for result, part in zip(op.outputs, parts, strict=True):
         if code.uses(result):
             _piece(code, op, value, axis, result, part)
 
 
-def _sections(code, extent, count):
-    code.fail_if(f"{extent} % {count} != 0")
-    length = str(int(extent) // count) if extent.isdigit() else code.derived(f"{extent} // {count}")
+def _sections(code, dimension, count):
+    code.fail_if(f"{dimension} % {count} != 0")
+    length = (
+        str(int(dimension) // count)
+        if dimension.isdigit()
+        else code.derived(f"{dimension} // {count}")
+    )
     return [Part(times(str(k), length), length) for k in range(count)]
 
 
-def _points(code, extent, points):
+def _points(code, dimension, points):
     bounds = zip((0, *points), (*points, None), strict=True)
-    return [parts_of(code, [builtins.slice(a, b)], (), [extent], None)[0] for a, b in bounds]
+    return [parts_of(code, [builtins.slice(a, b)], (), [dimension], None)[0] for a, b in bounds]
 
 
 def _piece(code, op, value, axis, result, part):
-    every = [Part("0", extent, "1", True) for extent in value.extents]
+    every = [Part("0", dimension, "1", True) for dimension in value.dimensions]
     parts = [*every[:axis], part, *every[axis + 1 :]]
-    found, extents = picked(code, value, parts)
-    extents = tuple(held(code, *pair) for pair in zip(extents, result.spec.shape, strict=True))
+    found, dimensions = picked(code, value, parts)
+    dimensions = tuple(
+        held(code, *pair) for pair in zip(dimensions, result.spec.shape, strict=True)
+    )
     if is_together(parts):
-        return code.bind(result, Block(value.base, extents, offset_of(code, found)))
-    block = code.result(op, extents=extents, index=result.index)
-    return move(code, extents, window(code, block), found)
+        return code.bind(result, Block(value.base, dimensions, offset_of(code, found)))
+    block = code.result(op, dimensions=dimensions, index=result.index)
+    return move(code, dimensions, window(code, block), found)
 
 
 SPLIT = define(

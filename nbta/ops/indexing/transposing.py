@@ -59,15 +59,15 @@ def _emit_transpose(code, op) -> None:
 
 def _move_axes(code, op, axes):
     x = code.value(op.inputs[0])
-    extents = tuple(x.extents[axis] for axis in axes)
-    block = code.result(op, extents=extents)
+    dimensions = tuple(x.dimensions[axis] for axis in axes)
+    block = code.result(op, dimensions=dimensions)
     names = [code.name("i") for _ in axes]
-    steps = [product(x.extents[axis + 1 :]) for axis in axes]
-    out = [product(extents[k + 1 :]) for k in range(len(axes))]
+    steps = [product(x.dimensions[axis + 1 :]) for axis in axes]
+    out = [product(dimensions[k + 1 :]) for k in range(len(axes))]
     source = total(*(times(i, step) for i, step in zip(names, steps, strict=True)))
     target = total(*(times(i, step) for i, step in zip(names, out, strict=True)))
     code.nested(
-        [over(i, e) for i, e in zip(names, extents, strict=True)],
+        [over(i, e) for i, e in zip(names, dimensions, strict=True)],
         assign(block.at(target), x.at(source)),
     )
 
@@ -122,9 +122,9 @@ def _infer_swapaxes(spec, *, a, b):
     if spec.shape is None:
         return spec
     (a,), (b,) = within((a,), spec.shape), within((b,), spec.shape)
-    extents = list(spec.shape)
-    extents[a], extents[b] = extents[b], extents[a]
-    return Spec(spec.dtype, tuple(extents))
+    dimensions = list(spec.shape)
+    dimensions[a], dimensions[b] = dimensions[b], dimensions[a]
+    return Spec(spec.dtype, tuple(dimensions))
 
 
 SWAPAXES = define(

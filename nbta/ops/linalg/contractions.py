@@ -355,8 +355,8 @@ _USUAL = 64
 
 
 def _lengths(chain):
-    extents = [data_spec(x).shape for x in chain]
-    found = [extents[0][0], *(pair[1] for pair in extents)]
+    dimensions = [data_spec(x).shape for x in chain]
+    found = [dimensions[0][0], *(pair[1] for pair in dimensions)]
     return [n if type(n) is int else _USUAL for n in found]
 
 
@@ -411,9 +411,9 @@ def _vecmat(x1, x2, /):
     )
 
 
-def _extent(extents):
+def _dimension(dimensions):
     """How many items there are along axes, which Python must know."""
-    return math.prod(map(operator.index, extents))
+    return math.prod(map(operator.index, dimensions))
 
 
 @stands_for("linalg.tensorsolve", numpy=3)
@@ -425,7 +425,7 @@ def _tensorsolve(a, b, axes=None):
         last = _placed(integers(axes), rank)
         a = transpose(a, [*(k for k in range(rank) if k not in last), *last])
     wanted = tuple(map(operator.index, a.shape[right:]))
-    count = _extent(b.shape)
+    count = _dimension(b.shape)
     if math.prod(wanted) != count:
         message = f"tensorsolve: there are {count} equations for {math.prod(wanted)} items"
         raise invalid("shape", message)

@@ -80,7 +80,7 @@ def _from_bands(bands, lower, upper, n):
 
 
 def _checked_bands(what, ab, count):
-    rows, n = (operator.index(extent) for extent in ab.shape) if ab.ndim == 2 else (0, 0)
+    rows, n = (operator.index(dimension) for dimension in ab.shape) if ab.ndim == 2 else (0, 0)
     if rows != count:
         message = f"{what}: ab has {rows} rows for {count} diagonals; give a row for each"
         raise invalid("shape", message)

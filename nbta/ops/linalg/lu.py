@@ -70,15 +70,15 @@ def _evaluate_lu(a):
 def _emit_lu(code, op) -> None:
     """A copy becomes the factors, matrix by matrix."""
     value = code.value(op.inputs[0])
-    code.equate(value.extents[-1], value.extents[-2])
-    block = code.result(op, extents=value.extents)
-    pivots = code.result(op, extents=value.extents[:-1], index=1)
-    *outer, _, n = value.extents
+    code.equate(value.dimensions[-1], value.dimensions[-2])
+    block = code.result(op, dimensions=value.dimensions)
+    pivots = code.result(op, dimensions=value.dimensions[:-1], index=1)
+    *outer, _, n = value.dimensions
     i, size = code.name("i"), product((n, n))
     helper = code.helper(f"lu_{block.dtype.name}")
     routines = f"{lapack(code, 'getrf', block.dtype)}, {products(code, block.dtype)}"
     places = f"{address_of(block, times(i, size))}, {address_of(pivots, times(i, n))}"
-    whole = product(value.extents)
+    whole = product(value.dimensions)
     target, source = ((b.base.name, b.offset or 0) for b in (block, value))
     code.add(do("copy", *target, *source, whole))
     header = over(i, product(outer))
@@ -122,19 +122,19 @@ def _solution_gradient(op, dx):
 def _emit_solution(code, op) -> None:
     """Solutions, matrix by matrix, in a copy of the right sides."""
     a, pivots, b = map(code.value, op.inputs)
-    *outer_a, n, _ = a.extents
-    *outer_b, rows, columns = b.extents
+    *outer_a, n, _ = a.dimensions
+    *outer_b, rows, columns = b.dimensions
     code.equate(n, rows)
     outer = batch_of(code, outer_a, outer_b, op.outputs[0].spec.shape[:-2])
-    block = code.result(op, extents=(*outer, rows, columns))
+    block = code.result(op, dimensions=(*outer, rows, columns))
     repeat(code, block, b, outer)
     names = [code.name("i") for _ in outer]
     places = [
         address_of(one, total("", *map(times, names, steps)))
         for one, steps in (
-            (a, spread(code, a.extents, len(block.extents), (*outer, n, n))),
-            (pivots, spread(code, pivots.extents, len(outer) + 1, (*outer, n))),
-            (block, windows.strides_of(code, block.extents)),
+            (a, spread(code, a.dimensions, len(block.dimensions), (*outer, n, n))),
+            (pivots, spread(code, pivots.dimensions, len(outer) + 1, (*outer, n))),
+            (block, windows.strides_of(code, block.dimensions)),
         )
     ]
     kind, flags = block.dtype.name, TRANSPOSED * op.attrs["transpose"]
@@ -142,8 +142,8 @@ def _emit_solution(code, op) -> None:
     routines = f"{lapack(code, 'trsm', block.dtype, 'blas')}, {products(code, block.dtype)}"
     given = f"{places}, {n}, {columns}, {flags}, {routines}"
     around = code.lines
-    for name, extent in zip(names, outer, strict=True):
-        code.lines = code.lines.nest(over(name, extent))
+    for name, dimension in zip(names, outer, strict=True):
+        code.lines = code.lines.nest(over(name, dimension))
     code.fail_if(f"call({code.helper(f'lu_solve_{kind}')}, ({given})) != 0")
     code.lines = around
 
@@ -195,9 +195,9 @@ def _emit_det(code, op) -> None:
 def _each(code, op, routine, results):
     """A call for each matrix, which puts down one number for each result."""
     lu, pivots = map(code.value, op.inputs)
-    *outer, _, n = lu.extents
+    *outer, _, n = lu.dimensions
     targets = [
-        code.result(op, extents=tuple(outer), index=k) if outer else code.new(r.dtype, ("1",))
+        code.result(op, dimensions=tuple(outer), index=k) if outer else code.new(r.dtype, ("1",))
         for k, r in enumerate(results)
     ]
     i = code.name("i") if outer else "0"
@@ -271,8 +271,8 @@ def _evaluate_permutation(pivots):
 
 def _emit_permutation(code, op) -> None:
     value = code.value(op.inputs[0])
-    block = code.result(op, extents=value.extents)
-    *outer, n = value.extents
+    block = code.result(op, dimensions=value.dimensions)
+    *outer, n = value.dimensions
     i = code.name("i")
     places = f"{address_of(value, times(i, n))}, {address_of(block, times(i, n))}"
     header = over(i, product(outer))
@@ -324,9 +324,9 @@ def _moved(pivots, dtype):
 
 def _eye(a):
     """One identity matrix of the order of matrices."""
-    extents = data_spec(a).shape
-    if extents is not None and type(extents[-1]) is int:
-        return np.eye(extents[-1], dtype=a.dtype)
+    dimensions = data_spec(a).shape
+    if dimensions is not None and type(dimensions[-1]) is int:
+        return np.eye(dimensions[-1], dtype=a.dtype)
     ones = ones_like(a)
     return tril(ones) - tril(ones, -1)
 

@@ -46,7 +46,7 @@ def _infer_matmul(a, b):
     if a.shape is None or b.shape is None:
         return Spec(a.dtype, None)
     inner = a.shape[-1], b.shape[-2:][0]
-    if all(type(extent) is int for extent in inner) and inner[0] != inner[1]:
+    if all(type(dimension) is int for dimension in inner) and inner[0] != inner[1]:
         message = f"do not multiply: the inner lengths {inner[0]} and {inner[1]} must be equal"
         raise _misfit(a, b, message)
     columns = b.shape[-1:] if b.rank > 1 else ()
@@ -119,12 +119,12 @@ def _positive(shape):
 def _emit_as_matrix(code, op) -> None:
     """A vector as a row or a column."""
     value = code.kept(op.inputs[0])
-    if len(value.extents) != 1:
+    if len(value.dimensions) != 1:
         return code.bind(op.outputs[0], value)
     is_row = op.attrs["side"] == "row"
     value = code.value(op.inputs[0])
-    extents = ("1", *value.extents) if is_row else (*value.extents, "1")
-    return bind_reshaped(code, op, value, extents)
+    dimensions = ("1", *value.dimensions) if is_row else (*value.dimensions, "1")
+    return bind_reshaped(code, op, value, dimensions)
 
 
 AS_MATRIX = define(
@@ -186,10 +186,10 @@ def _emit_matmul(code, op) -> None:
         return _batched(code, op)
     a, b = op.inputs
     (left, left_turned), (right, right_turned) = code.matrix(a), code.matrix(b)
-    a_extents, b_extents = code.extents(a), code.extents(b)
-    inner = a_extents[-1]
-    code.equate(inner, b_extents[0])
-    rows, columns = a_extents[:-1], b_extents[1:]
+    a_dimensions, b_dimensions = code.dimensions(a), code.dimensions(b)
+    inner = a_dimensions[-1]
+    code.equate(inner, b_dimensions[0])
+    rows, columns = a_dimensions[:-1], b_dimensions[1:]
     flags = RIGHT * right_turned + LEFT * left_turned
     if b.spec.rank == 1 and op.outputs[0].dtype.kind in "fc":
         flags |= RIGHT  # a column is a row, transposed
@@ -201,25 +201,25 @@ def _emit_matmul(code, op) -> None:
     return None
 
 
-def _target(code, op, extents):
-    if extents:
-        return code.result(op, extents=extents)
+def _target(code, op, dimensions):
+    if dimensions:
+        return code.result(op, dimensions=dimensions)
     return code.new(op.outputs[0].dtype, ("1",))
 
 
 def _batched(code, op):
     a, b = op.inputs
     left, right = code.value(a), code.value(b)
-    of_a, of_b = left.extents[:-2], right.extents[:-2]
-    inner = left.extents[-1]
-    code.equate(inner, right.extents[-2])
+    of_a, of_b = left.dimensions[:-2], right.dimensions[:-2]
+    inner = left.dimensions[-1]
+    code.equate(inner, right.dimensions[-2])
     batch = broadcast(code, [(of_a, a.spec.shape[:-2]), (of_b, b.spec.shape[:-2])])
-    rows, columns = left.extents[-2:-1], right.extents[-1]
-    target = code.result(op, extents=(*batch, *rows, columns))
+    rows, columns = left.dimensions[-2:-1], right.dimensions[-1]
+    target = code.result(op, dimensions=(*batch, *rows, columns))
     indices = [code.name("i") for _ in batch]
     around = code.lines
-    for index, extent in zip(indices, batch, strict=True):
-        code.lines = code.lines.nest(over(index, extent))
+    for index, dimension in zip(indices, batch, strict=True):
+        code.lines = code.lines.nest(over(index, dimension))
     ranks = 1 + len(rows), 2, 1 + len(rows)
     parts = [
         _matrix(code, block, indices, batch, rank)
@@ -231,17 +231,17 @@ def _batched(code, op):
 
 def _matrix(code, block, indices, batch, rank):
     """The matrix of a block, with so many axes, for indices of a batch."""
-    own = block.extents[: len(block.extents) - rank]
+    own = block.dimensions[: len(block.dimensions) - rank]
     terms = [block.offset]
-    for axis, extent in enumerate(own):
+    for axis, dimension in enumerate(own):
         place = len(batch) - len(own) + axis
-        stride = product(block.extents[axis + 1 :])
-        if extent == "1":
+        stride = product(block.dimensions[axis + 1 :])
+        if dimension == "1":
             continue
-        if not code.same(extent, batch[place]):
-            stride = times(f"int64({extent} != 1)", stride)
+        if not code.same(dimension, batch[place]):
+            stride = times(f"int64({dimension} != 1)", stride)
         terms.append(times(indices[place], stride))
-    return Block(block.base, block.extents[len(own) :], code.variable(total(*terms), "o"))
+    return Block(block.base, block.dimensions[len(own) :], code.variable(total(*terms), "o"))
 
 
 def _multiply(code, op, operands, adjoints=None):
@@ -333,12 +333,12 @@ def _emit_outer(code, op) -> None:
     if any(tensor.spec.rank != 1 for tensor in op.inputs):
         return code.call_python(op)
     a, b = map(code.value, op.inputs)
-    extents = *a.extents, *b.extents
-    group = joined(code, [], extents)
+    dimensions = *a.dimensions, *b.dimensions
+    group = joined(code, [], dimensions)
     texts = [
         value.text if isinstance(value, Scalar) else
         group.load(code, Block(value.base, shape, value.offset))
-        for value, shape in ((a, (*a.extents, "1")), (b, b.extents))
+        for value, shape in ((a, (*a.dimensions, "1")), (b, b.dimensions))
     ]  # fmt: skip
     text = emit_product(op, texts, op.attrs.get("adjoints", _ORDINARY))
     return group.step(code, cast_text(text, result.dtype), result)
@@ -437,9 +437,9 @@ def einsum(spec: str, *operands: ArrayLike, optimize: Any = None, name: str | No
 
 def _in_pairs(inputs, letters, result, name):
     """Of three and more operands, in pairs; half precision is rounded at the end."""
-    extents, dtype = _checked_extents(inputs, letters), inputs[0].dtype
+    dimensions, dtype = _checked_dimensions(inputs, letters), inputs[0].dtype
     inputs = [cast(x, wide(dtype)) for x in inputs] if wide(dtype) != dtype else inputs
-    lengths = {key: n if type(n) is int else _USUAL for key, n in extents.items()}
+    lengths = {key: n if type(n) is int else _USUAL for key, n in dimensions.items()}
     while len(inputs) > 2:
         pair, kept = _cheapest(letters, result, lengths)
         attrs = {"operands": tuple(letters[i] for i in pair), "result": kept}
@@ -454,9 +454,9 @@ def _in_pairs(inputs, letters, result, name):
     return cast(sum_of_products(EINSUM, inputs, attrs), dtype, name=name)
 
 
-def _checked_extents(inputs, letters):
+def _checked_dimensions(inputs, letters):
     try:
-        return _extents([data_spec(x).shape for x in inputs], letters)
+        return _dimensions([data_spec(x).shape for x in inputs], letters)
     except NbtaError as error:
         raise located(error, "Einsum") from None
 
@@ -602,7 +602,7 @@ def _once(x, letters):
 
 def _diagonal(x, letters, first, second):
     """Of two axes that must be of one length."""
-    _checked_extents([x], [letters])
+    _checked_dimensions([x], [letters])
     one, other = (x.shape[axis] for axis in (first, second))
     known = data_spec(x).shape
     if known[first] is None or known[first] != known[second]:
@@ -615,34 +615,34 @@ def _wrong(spec, message):
     return invalid("einsum", f"spec: {spec!r} {message}")
 
 
-def _extents(known, operands):
+def _dimensions(known, operands):
     """Length by letter."""
     found = {}
     for shape, letters in zip(known, operands, strict=True):
         if shape is not None and len(shape) != len(letters):
             message = f"{letters!r} names {len(letters)} axes of shape {shapes.text(shape)}"
             raise invalid("rank", f"{message}; give one letter an axis")
-        for letter, extent in zip(letters, shape or (None,) * len(letters), strict=True):
+        for letter, dimension in zip(letters, shape or (None,) * len(letters), strict=True):
             try:
-                found[letter] = shapes.merge((found.get(letter),), (extent,))[0]
+                found[letter] = shapes.merge((found.get(letter),), (dimension,))[0]
             except ValueError:
                 texts = " and ".join(shapes.text(shape) for shape in known)
-                message = f"{letter!r} has the lengths {found[letter]} and {extent} in {texts}"
+                message = f"{letter!r} has the lengths {found[letter]} and {dimension} in {texts}"
                 raise invalid("shape", message) from None
     return found
 
 
 def _infer_einsum(*specs, operands, result):
-    extents = _extents([spec.shape for spec in specs], operands)
-    return Spec(specs[0].dtype, tuple(extents[letter] for letter in result))
+    dimensions = _dimensions([spec.shape for spec in specs], operands)
+    return Spec(specs[0].dtype, tuple(dimensions[letter] for letter in result))
 
 
 def _evaluate_einsum(*arrays, operands, result, multiplied=matrix_product):
-    extents = _extents([array.shape for array in arrays], operands)
+    dimensions = _dimensions([array.shape for array in arrays], operands)
     dtype = arrays[0].dtype
     if len(arrays) == 1:
         return _arranged(arrays[0], operands[0], result)
-    found = _product(*map(widened, arrays), *operands, result, extents, multiplied)
+    found = _product(*map(widened, arrays), *operands, result, dimensions, multiplied)
     return narrow(found, dtype)[()]
 
 
@@ -655,7 +655,7 @@ def _arranged(x, letters, result):
     return np.transpose(x, [left.index(letter) for letter in result])
 
 
-def _product(a, b, of_a, of_b, result, extents, multiplied):
+def _product(a, b, of_a, of_b, result, dimensions, multiplied):
     """By one product of matrices, with the letters in groups."""
     batch = [letter for letter in of_a if letter in of_b and letter in result]
     inner = [letter for letter in of_a if letter in of_b and letter not in result]
@@ -663,7 +663,7 @@ def _product(a, b, of_a, of_b, result, extents, multiplied):
     columns = [letter for letter in of_b if letter not in of_a and letter in result]
 
     def lengths(letters):
-        return tuple(extents[letter] for letter in letters)
+        return tuple(dimensions[letter] for letter in letters)
 
     around, depth = lengths(batch), math.prod(lengths(inner))
     left = _arranged(a, of_a, batch + rows + inner)
@@ -717,7 +717,7 @@ def _emit_einsum(code, op) -> None:
 def _each_by_each(code, op, terms, result, lengths):
     """Products that are not added up, in the loop that waits for the result's shape."""
     dtype = op.outputs[0].dtype
-    group = joined(code, [], _emit_extents(result, lengths))
+    group = joined(code, [], _emit_dimensions(result, lengths))
     texts = [_spread_item(code, group, *term, result) for term in terms]
     text = emit_product(op, texts, op.attrs.get("adjoints", _ORDINARY))
     group.step(code, cast_text(text, dtype), op.outputs[0])
@@ -729,12 +729,12 @@ def _spread_item(code, group, value, letters, result):
         return value.text
     order = "".join(letter for letter in result if letter in letters)
     if order != letters:
-        extents = dict(zip(letters, value.extents, strict=True))
-        block = code.new(value.dtype, tuple(extents[letter] for letter in order))
+        dimensions = dict(zip(letters, value.dimensions, strict=True))
+        block = code.new(value.dtype, tuple(dimensions[letter] for letter in order))
         _arrange(code, block, value, letters, order)
         value, letters = block, order
-    extents = iter(value.extents)
-    shape = tuple(next(extents) if letter in letters else "1" for letter in result)
+    dimensions = iter(value.dimensions)
+    shape = tuple(next(dimensions) if letter in letters else "1" for letter in result)
     return group.load(code, Block(value.base, shape, value.offset))
 
 
@@ -742,9 +742,9 @@ def _lengths(code, values, operands):
     """Dimension by letter."""
     found = {}
     for value, letters in zip(values, operands, strict=True):
-        for letter, extent in zip(letters, value.extents, strict=True):
-            code.equate(found.setdefault(letter, extent), extent)
-    return {letter: code.canonical(extent) for letter, extent in found.items()}
+        for letter, dimension in zip(letters, value.dimensions, strict=True):
+            code.equate(found.setdefault(letter, dimension), dimension)
+    return {letter: code.canonical(dimension) for letter, dimension in found.items()}
 
 
 def _summed(code, op, value, letters, needed, lengths):
@@ -756,12 +756,12 @@ def _summed(code, op, value, letters, needed, lengths):
         name = code.name("s")
         _add_up(code, op, name, [(value, letters)], letters, lengths)
         return Scalar(name, value.dtype), left
-    block = code.new(value.dtype, _emit_extents(left, lengths))
+    block = code.new(value.dtype, _emit_dimensions(left, lengths))
     _into(code, op, block, [(value, letters)], left, lengths)
     return block, left
 
 
-def _emit_extents(letters, lengths):
+def _emit_dimensions(letters, lengths):
     return tuple(lengths[letter] for letter in letters)
 
 
@@ -771,7 +771,7 @@ def _sum_of(code, op, value, letters, lengths):
         return code.bind(op.outputs[0], value)
     if len(result) < len(letters):
         return _loop(code, op, [(value, letters)], result, lengths)
-    target = code.result(op, extents=_emit_extents(result, lengths))
+    target = code.result(op, dimensions=_emit_dimensions(result, lengths))
     return _arrange(code, target, value, letters, result)
 
 
@@ -779,7 +779,7 @@ def _loop(code, op, terms, result, lengths):
     """An item of the result after the other."""
     dtype = op.outputs[0].dtype
     if result:
-        block = code.result(op, extents=_emit_extents(result, lengths))
+        block = code.result(op, dimensions=_emit_dimensions(result, lengths))
         return _into(code, op, block, terms, result, lengths)
     name = code.name("s")
     inner = "".join(dict.fromkeys("".join(letters for _, letters in terms)))
@@ -860,24 +860,24 @@ def _multiply_matrices(code, op, terms, result, lengths):
     right, is_right = _ordered(code, b, of_b, batch, inner, columns)
     order = batch + rows + columns
     target = _ordered_target(code, op, order, lengths)
-    sizes = [product(_emit_extents(letters, lengths)) for letters in (rows, inner, columns)]
+    sizes = [product(_emit_dimensions(letters, lengths)) for letters in (rows, inner, columns)]
     flags = (not is_right) + 2 * (not is_left)
-    count = product(_emit_extents(batch, lengths))
+    count = product(_emit_dimensions(batch, lengths))
     _call(code, op, [left, right, target], sizes, flags, count, adjoints)
     if not result:
         return code.bind(op.outputs[0], code.local(target.at("0"), target.dtype))
     if order == result:
         return code.bind(op.outputs[0], target)
-    block = code.result(op, extents=_emit_extents(result, lengths))
+    block = code.result(op, dimensions=_emit_dimensions(result, lengths))
     _arrange(code, block, target, order, result)
     return code.release(target.base)
 
 
 def _ordered_target(code, op, order, lengths):
-    extents = _emit_extents(order, lengths)
+    dimensions = _emit_dimensions(order, lengths)
     if order and order == op.attrs["result"]:
-        return code.result(op, extents=extents)
-    return code.new(op.outputs[0].dtype, extents or ("1",))
+        return code.result(op, dimensions=dimensions)
+    return code.new(op.outputs[0].dtype, dimensions or ("1",))
 
 
 def _ordered(code, value, letters, batch, one, other):
@@ -887,17 +887,17 @@ def _ordered(code, value, letters, batch, one, other):
     if letters == batch + other + one:
         return value, False
     order = batch + one + other
-    extents = dict(zip(letters, value.extents, strict=True))
-    block = code.new(value.dtype, tuple(extents[letter] for letter in order))
+    dimensions = dict(zip(letters, value.dimensions, strict=True))
+    block = code.new(value.dtype, tuple(dimensions[letter] for letter in order))
     _arrange(code, block, value, letters, order)
     return block, True
 
 
 def _arrange(code, target, value, letters, order):
     """Put axes into another order."""
-    steps = dict(zip(letters, strides_of(code, value.extents), strict=True))
+    steps = dict(zip(letters, strides_of(code, value.dimensions), strict=True))
     source = Window(value.base, value.offset, tuple(steps[letter] for letter in order))
-    move(code, target.extents, window(code, target), source)
+    move(code, target.dimensions, window(code, target), source)
 
 
 def _call(code, op, blocks, sizes, flags, count, adjoints):

@@ -77,7 +77,7 @@ def _matrices(a):
 
 def _lengths(a):
     """Rows and columns, which Python must know."""
-    return tuple(operator.index(extent) for extent in a.shape[-2:])
+    return tuple(operator.index(dimension) for dimension in a.shape[-2:])
 
 
 def _adjoint(x):
@@ -136,7 +136,7 @@ def _for_each(code, a, arrays, routine, rest):
     places = [address_of(block, times(i, product(lengths))) for block, lengths in arrays]
     given = ", ".join([*places, *rest])
     helper = code.helper(f"{routine}_{a.dtype.name}")
-    with code.nest(over(i, product(a.extents[:-2]))):
+    with code.nest(over(i, product(a.dimensions[:-2]))):
         code.fail_if(f"call({helper}, ({given})) != 0")
 
 
@@ -205,10 +205,10 @@ def _eigh_gradient(op, dw, dv):
 def _emit_eigh(code, op) -> None:
     """Values and, where somebody needs them, vectors, matrix by matrix."""
     a, (values, vectors) = code.value(op.inputs[0]), op.outputs
-    code.equate(a.extents[-1], a.extents[-2])
-    n, kind, is_complex = a.extents[-1], a.dtype, a.dtype.kind == "c"
-    w = code.result(op, extents=a.extents[:-1])
-    v = code.result(op, extents=a.extents, index=1)
+    code.equate(a.dimensions[-1], a.dimensions[-2])
+    n, kind, is_complex = a.dimensions[-1], a.dtype, a.dtype.kind == "c"
+    w = code.result(op, dimensions=a.dimensions[:-1])
+    v = code.result(op, dimensions=a.dimensions, index=1)
     length = _count(code, {"": 1, "n": 6, "nn": 2}, n=n)
     more = _work(code, values.dtype, length) if is_complex else "0"
     whole = _work(code, np.int32, _count(code, {"": 3, "n": 5}, n=n))
@@ -436,11 +436,11 @@ def _svd_gradient(op, du, ds, dv):
 def _emit_svd(code, op) -> None:
     """Values and, where somebody needs them, vectors, matrix by matrix."""
     a, (left, values, right) = code.value(op.inputs[0]), op.outputs
-    *outer, m, n = map(code.canonical, a.extents)
+    *outer, m, n = map(code.canonical, a.dimensions)
     k, kind, is_complex = _least(code, m, n), a.dtype, a.dtype.kind == "c"
-    u = code.result(op, extents=(*outer, m, k))
-    s = code.result(op, extents=(*outer, k), index=1)
-    v = code.result(op, extents=(*outer, k, n), index=2)
+    u = code.result(op, dimensions=(*outer, m, k))
+    s = code.result(op, dimensions=(*outer, k), index=1)
+    v = code.result(op, dimensions=(*outer, k, n), index=2)
     length = _count(code, {"kk": 4, "k": 7, "m": 65, "n": 65}, m=m, n=n, k=k)
     room = {"mn": 1, "mk": 1, "kn": 1, "kk": 4, "k": 7, "m": 65, "n": 65}
     work = _work(code, kind, _count(code, room, m=m, n=n, k=k))
@@ -942,10 +942,10 @@ def _qr_gradient(op, dq, dr):
 def _emit_qr(code, op) -> None:
     """Columns and a triangle, matrix by matrix."""
     a = code.value(op.inputs[0])
-    *outer, m, n = map(code.canonical, a.extents)
+    *outer, m, n = map(code.canonical, a.dimensions)
     k, kind = _least(code, m, n), a.dtype
-    q = code.result(op, extents=(*outer, m, k))
-    r = code.result(op, extents=(*outer, k, n), index=1)
+    q = code.result(op, dimensions=(*outer, m, k))
+    r = code.result(op, dimensions=(*outer, k, n), index=1)
     length = _count(code, {"m": 64, "n": 64}, m=m, n=n)
     room = _count(code, {"mn": 1, "k": 1, "m": 64, "n": 64}, m=m, n=n, k=k)
     generate = "ungqr" if kind.kind == "c" else "orgqr"
@@ -1065,9 +1065,9 @@ def _block_above(whole, n):
 def _emit_expm(code, op) -> None:
     """Exponentials, matrix by matrix."""
     a = code.value(op.inputs[0])
-    code.equate(a.extents[-1], a.extents[-2])
-    n, kind = a.extents[-1], a.dtype
-    block = code.result(op, extents=a.extents)
+    code.equate(a.dimensions[-1], a.dimensions[-2])
+    n, kind = a.dimensions[-1], a.dtype
+    block = code.result(op, dimensions=a.dimensions)
     work = _work(code, kind, _count(code, {"nn": 6}, n=n))
     helpers = [
         code.helper(f"gemm_{kind.name}"), code.helper(f"blas_{kind.name}"),

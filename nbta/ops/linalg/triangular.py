@@ -107,8 +107,8 @@ def _emit_tril(code, op) -> None:
     if abs(k) > _FAR:
         return code.call_python(op)
     value = code.value(op.inputs[0])
-    block = code.result(op, extents=value.extents)
-    *outer, rows, columns = value.extents
+    block = code.result(op, dimensions=value.dimensions)
+    *outer, rows, columns = value.dimensions
     o, i, n, at = (code.name(stem) for stem in "oink")
     around = code.lines
     for header in (over(o, product(outer)), over(i, rows)):
@@ -194,9 +194,9 @@ def _by_pairs(below, above):
 
     def emit(code, op) -> None:
         value = code.value(op.inputs[0])
-        code.equate(value.extents[-1], value.extents[-2])
-        block = code.result(op, extents=value.extents)
-        *outer, _, n = value.extents
+        code.equate(value.dimensions[-1], value.dimensions[-2])
+        block = code.result(op, dimensions=value.dimensions)
+        *outer, _, n = value.dimensions
         o, i, j = (code.name(stem) for stem in "oij")
         matrix = times(o, product((n, n)))
 
@@ -272,9 +272,9 @@ def _as_lower(x):
 def _emit_cholesky(code, op) -> None:
     """Lower factors, matrix by matrix."""
     value, result = code.value(op.inputs[0]), op.outputs[0]
-    code.equate(value.extents[-1], value.extents[-2])
-    block = code.result(op, extents=value.extents)
-    *outer, _, n = value.extents
+    code.equate(value.dimensions[-1], value.dimensions[-2])
+    block = code.result(op, dimensions=value.dimensions)
+    *outer, _, n = value.dimensions
     i, size = code.name("i"), product((n, n))
     helper = code.helper(f"cholesky_{result.dtype.name}")
     routines = f"{lapack(code, 'potrf', result.dtype)}, {products(code, result.dtype)}"
@@ -390,10 +390,10 @@ def _along_both(taken_off):
 def _emit_cholesky_gradient(code, op) -> None:
     """Matrix by matrix, in room that all share."""
     factor, slope = map(code.value, op.inputs)
-    for one, other in zip(factor.extents, slope.extents, strict=True):
+    for one, other in zip(factor.dimensions, slope.dimensions, strict=True):
         code.equate(one, other)
-    block = code.result(op, extents=factor.extents)
-    *outer, _, n = factor.extents
+    block = code.result(op, dimensions=factor.dimensions)
+    *outer, _, n = factor.dimensions
     width = str(int(n) + FACTOR_BLOCK) if n.isdigit() else code.derived(f"{n} + {FACTOR_BLOCK}")
     work, kind = code.new(block.dtype, (n, width)), block.dtype
     i, size = code.name("i"), product((n, n))
@@ -406,10 +406,10 @@ def _emit_cholesky_gradient(code, op) -> None:
 def _emit_cholesky_tangent(code, op) -> None:
     """Matrix by matrix."""
     factor, change = map(code.value, op.inputs)
-    for one, other in zip(factor.extents, change.extents, strict=True):
+    for one, other in zip(factor.dimensions, change.dimensions, strict=True):
         code.equate(one, other)
-    block = code.result(op, extents=factor.extents)
-    *outer, _, n = factor.extents
+    block = code.result(op, dimensions=factor.dimensions)
+    *outer, _, n = factor.dimensions
     i, size, kind = code.name("i"), product((n, n)), block.dtype
     helper = code.helper(f"cholesky_tangent_{kind.name}")
     with code.nest(over(i, product(outer))):
@@ -669,24 +669,24 @@ def _solve_tangent(op, da, db):
 def _emit_triangular_solve(code, op) -> None:
     """Solutions, matrix by matrix, in a copy of the right sides."""
     a, b = code.value(op.inputs[0]), code.value(op.inputs[1])
-    *outer_a, n, other = a.extents
-    *outer_b, rows, columns = b.extents
+    *outer_a, n, other = a.dimensions
+    *outer_b, rows, columns = b.dimensions
     code.equate(n, other)
     code.equate(n, rows)
     known = op.outputs[0].spec.shape
     outer = batch_of(code, outer_a, outer_b, known[:-2])
-    block = code.result(op, extents=(*outer, rows, columns))
+    block = code.result(op, dimensions=(*outer, rows, columns))
     repeat(code, block, b, outer)
     flags = op.attrs["lower"] + 2 * op.attrs["transpose"]
     names = [code.name("i") for _ in outer]
-    steps = spread(code, a.extents, len(block.extents), (*outer, n, n))
+    steps = spread(code, a.dimensions, len(block.dimensions), (*outer, n, n))
     source = total("", *map(times, names, steps))
-    target = total("", *map(times, names, windows.strides_of(code, block.extents)))
+    target = total("", *map(times, names, windows.strides_of(code, block.dimensions)))
     helper = code.helper(f"solve_{block.dtype.name}")
     routines = f"{lapack(code, 'trsm', block.dtype, 'blas')}, {products(code, block.dtype)}"
     around = code.lines
-    for name, extent in zip(names, outer, strict=True):
-        code.lines = code.lines.nest(over(name, extent))
+    for name, dimension in zip(names, outer, strict=True):
+        code.lines = code.lines.nest(over(name, dimension))
     places = f"{address_of(a, source)}, {address_of(block, target)}"
     given = f"{places}, {n}, {columns}, {flags}, {routines}"
     code.fail_if(f"{columns} > 0 and call({helper}, ({given})) != 0")
@@ -697,22 +697,24 @@ def batch_of(code, one, other, known):
     """Dimensions of what is before matrices, which broadcasts."""
     if not one and not other:
         return ()
-    pairs = [(extents, tuple(int(e) if e.isdigit() else None for e in extents))
-             for extents in (one, other)]  # fmt: skip
+    pairs = [(dimensions, tuple(int(e) if e.isdigit() else None for e in dimensions))
+             for dimensions in (one, other)]  # fmt: skip
     found = broadcast(code, pairs)
     return tuple(held(code, *pair) for pair in zip(found, known, strict=True))
 
 
 def repeat(code, block, value, outer):
     """Put matrices into a block, again and again where it has more of them."""
-    steps = spread(code, value.extents, len(block.extents), block.extents)
+    steps = spread(code, value.dimensions, len(block.dimensions), block.dimensions)
     names = [code.name("i") for _ in outer]
     source = total(value.offset, *map(times, names, steps))
-    to = windows.strides_of(code, block.extents)
+    to = windows.strides_of(code, block.dimensions)
     target = total(block.offset, *map(times, names, to))
     code.nested(
-        [over(name, extent) for name, extent in zip(names, outer, strict=True)],
-        do("copy", block.base.name, target, value.base.name, source, product(block.extents[-2:])),
+        [over(name, dimension) for name, dimension in zip(names, outer, strict=True)],
+        do(
+            "copy", block.base.name, target, value.base.name, source, product(block.dimensions[-2:])
+        ),
     )
 
 

@@ -30,8 +30,8 @@ from nbta.ops.arrays.tensor_arrays import (
     WRITES,
     slots,
 )
+from nbta.ops.core.dimensions import outside
 from nbta.ops.core.dispatch import CONSTANT, PARAMETER
-from nbta.ops.core.extents import outside
 from nbta.ops.core.filling import RANGE
 from nbta.ops.core.shaping import IDENTITY
 from nbta.ops.loops.residuals import RESTORE, saved_values

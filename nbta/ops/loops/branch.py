@@ -201,8 +201,8 @@ def _nothing_like(spec):
         return empty_tape(spec)
     if spec.kind != DATA:
         return special(spec.kind)
-    extents = [extent if type(extent) is int else 0 for extent in spec.shape or ()]
-    return as_tensor(zeros(np.array(extents, np.int64), spec.dtype))
+    dimensions = [dimension if type(dimension) is int else 0 for dimension in spec.shape or ()]
+    return as_tensor(zeros(np.array(dimensions, np.int64), spec.dtype))
 
 
 def _gradient(context, op, *grads):

@@ -38,8 +38,8 @@ from nbta.graph.views import Branch, Loop, is_branch, is_loop, variable_of
 from nbta.ops.arrays import tensor_arrays as arrays
 from nbta.ops.arrays.tensor_arrays import CLOSE, LOOKUPS
 from nbta.ops.core.arithmetic import add, equal, floor_divide, less, maximum, multiply, subtract
+from nbta.ops.core.dimensions import outside
 from nbta.ops.core.dispatch import PARAMETER, special
-from nbta.ops.core.extents import outside
 from nbta.ops.core.shaping import cast
 from nbta.ops.elementary.basic import floor, sqrt
 from nbta.ops.loops.aliases import origins

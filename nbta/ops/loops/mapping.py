@@ -50,7 +50,7 @@ def row_spec(spec) -> Spec:
 
 
 def _infer(*specs, body, rows, likes, threads):
-    known = {extent for spec in specs for extent in spec.shape or ()}
+    known = {dimension for spec in specs for dimension in spec.shape or ()}
     count = next((s.shape[0] for s in specs[:rows] if s.shape and type(s.shape[0]) is int), None)
     if count is None:
         count = specs[0].shape[0] if specs[0].shape else None
@@ -64,8 +64,8 @@ def _stacked(spec, count, known):
     """Of the results of all rows; lengths that the body makes may be others in each run."""
     if spec.shape is None:
         return spec
-    extents = [n if type(n) is int or n in known else None for n in spec.shape]
-    return spec._replace(shape=(count, *extents))
+    dimensions = [n if type(n) is int or n in known else None for n in spec.shape]
+    return spec._replace(shape=(count, *dimensions))
 
 
 def _evaluate(step, *values, body, rows, likes, threads):
@@ -102,16 +102,16 @@ def _is_sum(like, rows):
 
 
 def _of_no_rows(graph, values, rows, likes):
-    extents = [np.shape(v)[1:] if i < rows else np.shape(v) for i, v in enumerate(values)]
+    dimensions = [np.shape(v)[1:] if i < rows else np.shape(v) for i, v in enumerate(values)]
     return tuple(
-        no_rows("map_fn", tensor.spec, graph.inputs, extents)
+        no_rows("map_fn", tensor.spec, graph.inputs, dimensions)
         if like is None
         else np.zeros_like(values[like])
         for tensor, like in zip(graph.outputs, likes, strict=True)
     )
 
 
-def no_rows(what, spec, inputs, extents):
+def no_rows(what, spec, inputs, dimensions):
     """Results of no rows, stacked.
 
     Parameters
@@ -131,7 +131,7 @@ def no_rows(what, spec, inputs, extents):
         Where a length is not known.
     """
     lengths = {}
-    for tensor, shape in zip(inputs, extents, strict=True):
+    for tensor, shape in zip(inputs, dimensions, strict=True):
         lengths.update(zip(tensor.spec.shape or (), shape, strict=False))
     lengths[None] = None
     pattern = (None,) if spec.shape is None else spec.shape

@@ -19,8 +19,8 @@ import numpy as np
 from nbta.graph.operation import DATA, TAPES, Addend, NotDifferentiable, Spec, Tensor
 from nbta.graph.views import Branch, Loop, is_branch, is_loop, variable_of
 from nbta.ops.arrays.tensor_arrays import build
+from nbta.ops.core.dimensions import outside
 from nbta.ops.core.dispatch import as_tensor, define
-from nbta.ops.core.extents import outside
 from nbta.ops.core.filling import zeros_like
 
 

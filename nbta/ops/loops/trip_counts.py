@@ -22,8 +22,8 @@ from nbta.ops.core.arithmetic import (
     logical_and,
     subtract,
 )
+from nbta.ops.core.dimensions import outside
 from nbta.ops.core.dispatch import CONSTANT, as_tensor
-from nbta.ops.core.extents import outside
 from nbta.ops.core.shaping import CAST, IDENTITY, cast
 
 ADD, SUB = add.record, subtract.record

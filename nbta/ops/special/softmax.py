@@ -23,7 +23,7 @@ from nbta.ops.axes.reductions import (
     max,
     mean_dtype,
     reduce_by,
-    result_extents,
+    result_dimensions,
     sum,
     with_ones,
 )
@@ -72,8 +72,8 @@ class _Exponentials:
     @property
     def short(self):
         """Dimensions of what there is one of for each sum."""
-        extents = self.code.extents(self.x)
-        return with_ones(extents, self.kept) if any(self.kept) else ()
+        dimensions = self.code.dimensions(self.x)
+        return with_ones(dimensions, self.kept) if any(self.kept) else ()
 
     def step(self, rule, *tensors, result=None):
         """Another operation on items, such as ``"{} - {}"``; its group and its source."""
@@ -84,7 +84,7 @@ class _Exponentials:
             if result is not None:
                 code.bind(result, value)
             return None, value.text
-        group = joined(code, tensors, code.extents(self.x))
+        group = joined(code, tensors, code.dimensions(self.x))
         text = rule.format(*(item_of(code, group, tensor) for tensor in tensors))
         if result is not None:
             group.step(code, text, result)
@@ -193,13 +193,13 @@ def _emit_logsumexp(code, op) -> None:
     parts, result = _Exponentials(code, op), op.outputs[0]
     parts.add_up(finish="log({})")
     top, total = code.value(parts.top), code.value(parts.total)
-    extents = result_extents(code, op, parts.kept)
-    if not extents:
+    dimensions = result_dimensions(code, op, parts.kept)
+    if not dimensions:
         return code.bind(result, code.local(f"{top.text} + {total.text}", result.dtype))
-    group = joined(code, [], extents)
+    group = joined(code, [], dimensions)
     texts = [
         value.text if isinstance(value, Scalar) else
-        group.load(code, Block(value.base, extents, value.offset))
+        group.load(code, Block(value.base, dimensions, value.offset))
         for value in (top, total)
     ]  # fmt: skip
     return group.step(code, " + ".join(texts), result)
@@ -295,7 +295,7 @@ def _emit_softmax(code, op) -> None:
         parts.add_up(parts.items)
         if parts.kept:
             code.value(parts.total)
-            code.destinations[result] = lambda extents: code.values[parts.items]
+            code.destinations[result] = lambda dimensions: code.values[parts.items]
     parts.step("{} / {}", parts.items, parts.total, result=result)
 
 

@@ -66,15 +66,15 @@ if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike, Axis, DTypeLike
 
 
-def _extents(x):
+def _dimensions(x):
     """The shape of a tensor or an array, with None where only a run knows."""
     return x.spec.shape if isinstance(x, Tensor) else x.shape
 
 
-def extents_along(x, axis):
+def dimensions_along(x, axis):
     """How many elements a reduction along axes takes: an integer, or a tensor of one."""
     axis = axis_attrs(x, axis)["axis"]
-    known = _extents(x)
+    known = _dimensions(x)
     if known is not None and axis is not None:
         known = [known[one] for one in axis]
     if shapes.is_known(known):
@@ -89,7 +89,7 @@ def _counted(x, axis, mask):
     """How many elements count, in the dtype of the operand; with a mask, with the axes kept."""
     if mask is not None:
         return sum(chosen(ones_like(x), mask, 0), axis, True)
-    return cast(extents_along(x, axis), x.dtype)
+    return cast(dimensions_along(x, axis), x.dtype)
 
 
 def _floats(x, dtype=None, mean=None):
@@ -239,7 +239,7 @@ def ptp(
 
 def _weights(x, weights, axis):
     """Weights in a shape that broadcasts with the operand: as it is, or of some of its axes."""
-    have, want = _extents(weights), _extents(x)
+    have, want = _dimensions(weights), _dimensions(x)
     if want is None and (axis is None or (have is not None and len(have) != 1)):
         return weights
     if have is None or want is None:
@@ -311,7 +311,7 @@ def average(
         found = mean(x, axis, keepdims, name=name)
         if not returned:
             return found
-        count = cast(extents_along(x, axis), found.dtype)
+        count = cast(dimensions_along(x, axis), found.dtype)
         return found, multiply(ones_like(found), count)
     weights = weights if isinstance(weights, Tensor) else as_array(weights)
     x, weights = promoted(x, weights, floats=True)
@@ -636,15 +636,15 @@ def _cov(
     ddof, dtype = (1 if bias == 0 else 0) if ddof is None else ddof, inexact_only(dtype)
     weights = _observed("fweights", fweights, True), _observed("aweights", aweights, False)
     found = _covariances(m, y, rowvar, ddof, dtype, *weights)
-    return reshape(found, ()) if _extents(found) == (1, 1) else found
+    return reshape(found, ()) if _dimensions(found) == (1, 1) else found
 
 
 def _of_several(found):
     """A matrix that is none of one variable, which NumPy makes a scalar of."""
-    if _extents(found)[0] is not None:
+    if _dimensions(found)[0] is not None:
         return found
     message = "cov, corrcoef: there is one variable in a matrix; give it as a vector"
-    return checked(found, not_equal(extents_along(found, 0), 1), message)
+    return checked(found, not_equal(dimensions_along(found, 0), 1), message)
 
 
 @stands_for("corrcoef", numpy=3)
@@ -654,7 +654,7 @@ def _corrcoef(x, y=None, rowvar=True, *, dtype=None):
     if found.dtype.kind == "c":
         message = f"corrcoef is for real numbers, not dtype={found.dtype}; divide what np.cov gives"
         raise invalid("dtype", message)
-    if _extents(found) == (1, 1):
+    if _dimensions(found) == (1, 1):
         return reshape(divide(found, found), ())
     width = sqrt(diagonal(found))
     return clip(divide(divide(found, width[:, None]), width), -1, 1)

@@ -40,7 +40,7 @@ from nbta.ops.indexing.arranging import moveaxis, ranked
 from nbta.ops.indexing.gathering import take
 from nbta.ops.indexing.joining import concatenate, expand_dims, stack
 from nbta.ops.indexing.transposing import transpose
-from nbta.ops.statistics.moments import extents_along
+from nbta.ops.statistics.moments import dimensions_along
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike, Axis
@@ -223,7 +223,7 @@ def _quantile(x, q, axis, method, keepdims, name, percent=1):
     q = _fractions(q, mean_dtype(x.dtype), percent)
     if _rank(q) not in (0, 1):
         raise invalid("rank", "q: give one fraction or a vector of them")
-    count = extents_along(rows, -1)
+    count = dimensions_along(rows, -1)
     below, above, way = _place(count, q, method, q.dtype)
     end = subtract(cast(count, np.int64), 1)  # where NaN is sorted to
     if _are_few(q):
@@ -311,7 +311,7 @@ def _weighted(x, q, axis, weights, method, keepdims, name, percent=1, skipping=F
     rows = take_along_axis(rows, order, -1)
     shares = _shares(take_along_axis(weights, order, -1), skipping)
     before = less(expand_dims(shares, -2), reshape(q, (-1, 1)))
-    last = subtract(extents_along(rows, -1), 1)
+    last = subtract(dimensions_along(rows, -1), 1)
     found = take_along_axis(rows, minimum(sum(cast(before, np.int64), -1), last), -1)
     if rows.dtype.kind == "f" and not skipping:
         end = take(rows, [-1], -1)  # where NaN is sorted to

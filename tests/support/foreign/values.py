@@ -57,7 +57,7 @@ class Shape:
 
     def __init__(self, dims):
         dims = dims.dims if isinstance(dims, Shape) else dims
-        self.dims = None if dims is None else tuple(map(_extent, dims))
+        self.dims = None if dims is None else tuple(map(_dimension, dims))
 
     @property
     def ndims(self):
@@ -67,7 +67,7 @@ class Shape:
     rank = ndims
 
     def as_list(self):
-        """Extents, None for unknown ones; a shape of unknown rank has no such list."""
+        """Dimensions, None for unknown ones; a shape of unknown rank has no such list."""
         if self.dims is None:
             raise ValueError("the rank is unknown")
         return list(self.dims)
@@ -91,9 +91,9 @@ class Shape:
         return f"Shape({self.dims})"
 
 
-def _extent(extent):
-    """An extent that is known; what stands for the others differs between graphs and functions."""
-    return int(extent) if isinstance(extent, (int, np.integer)) else None
+def _dimension(dimension):
+    """A known dimension; what stands for the others differs between graphs and functions."""
+    return int(dimension) if isinstance(dimension, (int, np.integer)) else None
 
 
 class Value:

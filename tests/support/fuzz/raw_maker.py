@@ -8,7 +8,7 @@ from random_values import DTYPES
 from .raw import LOOKS, WRITES, Op, Program, Value, as_value, attempt
 
 SOURCES = ("gradients", "gradients_1", "deep/gradients")
-EXTENTS = (0, 1, 1, 2, 3)
+DIMENSIONS = (0, 1, 1, 2, 3)
 MOST_ARRAYS = 10
 
 
@@ -22,7 +22,7 @@ class Maker:
 
     def shape(self):
         return tuple(
-            self.random.choice(EXTENTS) for _ in range(self.random.choice((0, 0, 1, 2, 3)))
+            self.random.choice(DIMENSIONS) for _ in range(self.random.choice((0, 0, 1, 2, 3)))
         )
 
     def pattern(self, shape):
@@ -41,7 +41,9 @@ class Maker:
             return self.random.choice([self.shape(), (1,) * (MAX_RANK - 1)])
         if array.element_shape is None:
             return self.shape()
-        return tuple(self.random.choice(EXTENTS) if n is None else n for n in array.element_shape)
+        return tuple(
+            self.random.choice(DIMENSIONS) if n is None else n for n in array.element_shape
+        )
 
     def slot_shape(self, array, index):
         slot = array.slots[index] if 0 <= index < len(array.slots) else None

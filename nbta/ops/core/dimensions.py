@@ -17,16 +17,16 @@ def as_shape(shape, *others):
             raise invalid("shape", message)
         return shape
     check_plain("shape", shape)
-    extents = list(shape) if isinstance(shape, list | tuple) or np.ndim(shape) else [shape]
-    if any(isinstance(extent, list | tuple | dict) for extent in extents):
+    dimensions = list(shape) if isinstance(shape, list | tuple) or np.ndim(shape) else [shape]
+    if any(isinstance(dimension, list | tuple | dict) for dimension in dimensions):
         raise invalid("shape", "shape contains a sequence; give one integer per axis")
-    floats = [n for n in extents if isinstance(n, Tensor) and n.dtype.kind not in "iu"]
+    floats = [n for n in dimensions if isinstance(n, Tensor) and n.dtype.kind not in "iu"]
     if floats:
         raise invalid("shape", f"shape: {floats[0]!r} is not an integer; give one integer per axis")
-    if any(isinstance(extent, Tensor) for extent in extents):
+    if any(isinstance(dimension, Tensor) for dimension in dimensions):
         cast = FUNCTIONS["cast"]  # which stands above: it takes tensors, whose making takes shapes
-        return stacked([cast(extent, np.int64) for extent in extents])
-    array = as_plain("shape", extents)
+        return stacked([cast(dimension, np.int64) for dimension in dimensions])
+    array = as_plain("shape", dimensions)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise invalid("shape", f"shape: {shape!r} is not a shape; give one integer per axis")
     if (array < -1).any():
@@ -37,9 +37,9 @@ def as_shape(shape, *others):
 def pattern_of(shape):
     """What is known of the dimensions in a shape argument: a tuple, or None for an unknown rank."""
     if not isinstance(shape, Tensor):
-        return tuple(int(extent) for extent in np.atleast_1d(shape))
+        return tuple(int(dimension) for dimension in np.atleast_1d(shape))
     if shape.spec.rank == 0:
-        return (_extent(shape),)
+        return (_dimension(shape),)
     found = _vector(shape)
     if found is not None:
         return tuple(None if type(n) is int and n < 0 else n for n in found)
@@ -60,29 +60,29 @@ def _vector(tensor):
     tensor = outside(tensor)
     op = tensor.op
     if op.type == "Constant":
-        return tuple(int(extent) for extent in np.atleast_1d(op.attrs["value"]))
+        return tuple(int(dimension) for dimension in np.atleast_1d(op.attrs["value"]))
     if op.type == "Shape":
         return op.inputs[0].spec.shape
     if op.type == "Cast":
         return _vector(op.inputs[0])
     if op.type == "Stack":
-        return tuple(_extent(item) for item in op.inputs)
+        return tuple(_dimension(item) for item in op.inputs)
     if op.type == "Concatenate":
         parts = [_vector(part) for part in op.inputs]
-        return None if None in parts else tuple(extent for part in parts for extent in part)
+        return None if None in parts else tuple(dimension for part in parts for dimension in part)
     if op.type == "GetItem" and len(op.inputs) == 1:
         return _picked(op, slice)
     return None
 
 
-def _extent(tensor):
+def _dimension(tensor):
     """The dimension in a scalar, None where it is not known."""
     tensor = outside(tensor)
     op = tensor.op
     if op.type == "Constant" and op.attrs["value"].ndim == 0:
         return int(op.attrs["value"])
     if op.type == "Cast":
-        return _extent(op.inputs[0])
+        return _dimension(op.inputs[0])
     if op.type == "GetItem" and len(op.inputs) == 1:
         return _picked(op, int)
     if op.type == "TensorArraySizeV3":
@@ -93,7 +93,7 @@ def _extent(tensor):
 def _size(op):
     """How many slots an array has that an operation makes, where that stays."""
     fixed = op.type == "TensorArrayV3" and not op.attrs["dynamic_size"]
-    return _extent(op.inputs[0]) if fixed else None
+    return _dimension(op.inputs[0]) if fixed else None
 
 
 def _picked(op, kind):
