@@ -1,7 +1,7 @@
 """Rates of a predator-prey model, fitted through an ODE solver that chooses its own steps.
 
-The solver is a loop whose number of trips only the run tells: a step whose error is too large is
-tried again with a shorter one. Accepted times, states and slopes go into arrays that grow.
+The solver is a loop whose number of iterations only the run tells: a step whose error is too large
+is tried again with a shorter one. Accepted times, states and slopes go into arrays that grow.
 `nbta.value_and_grad` differentiates all of it, step sizes included, so the gradient is that of the
 numbers which the loss is computed from, to rounding.
 """

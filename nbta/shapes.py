@@ -20,7 +20,7 @@ class Dim:
         return "?"
 
 
-class TripDim(Dim):
+class IterationDim(Dim):
     """A length of an iteration, of which code learns where something is first made with it."""
 
     __slots__ = ()

@@ -377,11 +377,11 @@ class SymbolicTensorArray(TensorArray):
         return SymbolicTensorArray.over(handle, flow, facts)
 
     def gradient_after(
-        self, source: str, flow: Flow | Tensor | None, trip: Any
+        self, source: str, flow: Flow | Tensor | None, iteration: Any
     ) -> SymbolicTensorArray:
         """The gradient array of a computation, after the flow of all that it added."""
         graph = current()
-        access = Access(graph.resolve(self._handle), flow).gradient(source, False, trip)
+        access = Access(graph.resolve(self._handle), flow).gradient(source, False, iteration)
         name = gradient_name(self._facts.name, source)
         shape = self._facts.element_shape
         facts = Facts(self.dtype, shape, False, name, False, False, {}, shape, True)

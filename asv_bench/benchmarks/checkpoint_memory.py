@@ -1,6 +1,6 @@
 """Gradients of a long loop with checkpoints: peak memory of the process, bytes that are kept, time.
 
-A state is a vector of 10 000 float64 (80 kB); a trip has two such values on tapes.
+A state is a vector of 10 000 float64 (80 kB); an iteration has two such values on tapes.
 """
 
 from functools import cache
@@ -17,7 +17,7 @@ MODES = ("none", "50", "sqrt", "online")
 
 
 @cache
-def gradient(mode, trips, compiled):
+def gradient(mode, iterations, compiled):
     """The gradient of a recurrent loop by its weights."""
     checkpoint = {"none": None, "50": 50}.get(mode, mode)
 
@@ -25,31 +25,31 @@ def gradient(mode, trips, compiled):
         def step(h, _):
             return nbta.tanh(h * w) + 0.1 * h, None
 
-        return nbta.sum(nbta.scan(step, x, None, trips, checkpoint=checkpoint)[0])
+        return nbta.sum(nbta.scan(step, x, None, iterations, checkpoint=checkpoint)[0])
 
     return nbta.grad(loss, compiled=compiled)
 
 
 class _Gradient:
-    """One gradient of a loop of so many trips, by the kind of checkpoints."""
+    """One gradient of a loop of so many iterations, by the kind of checkpoints."""
 
-    param_names = ("checkpoint", "trips")
+    param_names = ("checkpoint", "iterations")
     params = (MODES, (100, 1600))
     number, repeat, rounds, warmup_time = 1, 3, 1, 0
 
-    def setup(self, mode, trips):
-        self.gradient = gradient(mode, trips, self.compiled)
+    def setup(self, mode, iterations):
+        self.gradient = gradient(mode, iterations, self.compiled)
         self.arguments = np.full(WIDTH, 0.9), np.linspace(0.1, 1.0, WIDTH)
 
     def run(self):
         """One gradient."""
         return self.gradient(*self.arguments)
 
-    def peakmem_gradient(self, mode, trips):
+    def peakmem_gradient(self, mode, iterations):
         """The process at its largest, Numba and all."""
         self.run()
 
-    def time_gradient(self, mode, trips):
+    def time_gradient(self, mode, iterations):
         """Forward and backward, with what is computed again."""
         self.run()
 
@@ -60,7 +60,7 @@ class OneByOne(_Gradient):
     params = (MODES, (400,))
     compiled = False
 
-    def track_kept(self, mode, trips):
+    def track_kept(self, mode, iterations):
         """Bytes of states on tapes that are kept at a time, at most."""
         return most_kept(self.run)
 
@@ -72,12 +72,12 @@ class Compiled(_Gradient):
 
     compiled = True
 
-    def setup(self, mode, trips):
-        super().setup(mode, trips)
+    def setup(self, mode, iterations):
+        super().setup(mode, iterations)
         if self.gradient.traces == 0:  # once for all samples
             self.run()
 
-    def track_kept(self, mode, trips):
+    def track_kept(self, mode, iterations):
         """Bytes of buffers, of the tapes above all."""
         return common.buffer_bytes(self.gradient)
 

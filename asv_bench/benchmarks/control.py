@@ -14,7 +14,7 @@ from numba import njit
 
 from . import common
 
-TRIPS = 10_000
+ITERATIONS = 10_000
 
 
 @njit(cache=True)
@@ -37,7 +37,7 @@ class Control:
     def setup(self):
         """The same numbers each time."""
         self.values = np.random.default_rng(1).random(300_000)
-        self.path = np.empty(TRIPS)
+        self.path = np.empty(ITERATIONS)
         geometric(self.path, 0.9999)
 
     def time_sort(self):
@@ -52,11 +52,11 @@ class Control:
         """A new Python process with NumPy."""
         subprocess.run([sys.executable, "-c", "import numpy"], check=True)
 
-    def track_compiled_trip(self):
-        """A plain loop of Numba's that writes a number a trip."""
-        return common.median_seconds(lambda: geometric(self.path, 0.9999)) / TRIPS * 1e9
+    def track_compiled_iteration(self):
+        """A plain loop of Numba's that writes a number per iteration."""
+        return common.median_seconds(lambda: geometric(self.path, 0.9999)) / ITERATIONS * 1e9
 
-    track_compiled_trip.unit = "ns"
+    track_compiled_iteration.unit = "ns"
 
     def track_spread(self):
         """The slowest tenth of 200 sorts over the median one: 1.0 on a machine that is alone."""

@@ -1,4 +1,4 @@
-"""Loops over numbers and arrays in compiled graphs: nanoseconds a trip, forward and back."""
+"""Loops over numbers and arrays in compiled graphs: nanoseconds per iteration, forward and back."""
 
 from functools import cache, partial
 from statistics import median
@@ -12,19 +12,19 @@ from asv_bench.programs import measure
 
 from . import common
 
-TRIPS, RATE, START = 10_000, 0.9999, 1.0
-#: What the state is below after so many trips, and not before.
-FLOOR = START * RATE ** (TRIPS - 0.5)
+ITERATIONS, RATE, START = 10_000, 0.9999, 1.0
+#: What the state is below after so many iterations, and not before.
+FLOOR = START * RATE ** (ITERATIONS - 0.5)
 DIRECTIONS = ("forward", "value and gradient")
 
 
 def _counted(body, *state):
-    """The last values of a loop whose trip count is known when it begins."""
+    """The last values of a loop whose iteration count is known when it begins."""
 
     def advance(i, *state):
         return i + 1, *body(i, *state)
 
-    return nbta.while_loop(lambda i, *_: i < TRIPS, advance, (0, *state))[1:]
+    return nbta.while_loop(lambda i, *_: i < ITERATIONS, advance, (0, *state))[1:]
 
 
 def _path(shape=(), **given):
@@ -32,20 +32,20 @@ def _path(shape=(), **given):
 
 
 def numbers(rate):
-    """A number a trip and no array."""
+    """A number per iteration and no array."""
     _, total = _counted(lambda i, x, total: (rate * x, total + x), START, 0.0)
     return total
 
 
 def writes(rate):
-    """A number is written a trip."""
-    start = START, _path(size=TRIPS)
+    """A number is written per iteration."""
+    start = START, _path(size=ITERATIONS)
     _, path = _counted(lambda i, x, path: (rate * x, path.write(i, x)), *start)
     return nbta.sum(path.stack())
 
 
 def appends(rate):
-    """A number is appended a trip; the numbers tell when the loop ends."""
+    """A number is appended per iteration; the numbers tell when the loop ends."""
     _, path = nbta.while_loop(
         lambda x, _: x > FLOOR,
         lambda x, path: (rate * x, path.append(x)),
@@ -55,15 +55,15 @@ def appends(rate):
 
 
 def reads(rate):
-    """A number is read a trip."""
-    drive = _path(size=TRIPS).unstack(np.linspace(0.0, 1.0, TRIPS))
+    """A number is read per iteration."""
+    drive = _path(size=ITERATIONS).unstack(np.linspace(0.0, 1.0, ITERATIONS))
     (x,) = _counted(lambda i, x: (rate * x + drive.read(i),), START)
     return x
 
 
 def earlier(rate):
-    """The last two slots are read a trip and the next is written."""
-    path = _path(size=TRIPS + 2, clear_after_read=False).write(0, START).write(1, START)
+    """The last two slots are read per iteration and the next is written."""
+    path = _path(size=ITERATIONS + 2, clear_after_read=False).write(0, START).write(1, START)
 
     def body(i, path):
         return (path.write(i + 2, 0.5 * rate * (path.read(i) + path.read(i + 1))),)
@@ -73,14 +73,14 @@ def earlier(rate):
 
 
 def vectors(rate):
-    """Eight numbers are written a trip."""
-    start = np.full(8, START), _path((8,), size=TRIPS)
+    """Eight numbers are written per iteration."""
+    start = np.full(8, START), _path((8,), size=ITERATIONS)
     _, path = _counted(lambda i, x, path: (rate * x, path.write(i, x)), *start)
     return nbta.sum(path.stack())
 
 
 def branches(rate):
-    """One of two branches a trip."""
+    """One of two branches per iteration."""
 
     def body(i, x):
         return (nbta.cond(x > 0.5, lambda: rate * x, lambda: x + 0.6),)
@@ -107,8 +107,8 @@ def compiled(loop, direction):
     return both
 
 
-class Trips:
-    """Of 10,000 trips; `control.Control.track_compiled_trip` is a plain loop of Numba's."""
+class Iterations:
+    """10,000 iterations; `control.Control.track_compiled_iteration` is a plain loop of Numba's."""
 
     params = (tuple(LOOPS), DIRECTIONS)
     param_names = ("loop", "direction")
@@ -116,11 +116,11 @@ class Trips:
     def setup(self, loop, direction):
         self.run = compiled(loop, direction)
 
-    def track_trip(self, loop, direction):
+    def track_iteration(self, loop, direction):
         """Median of many calls."""
-        return common.median_seconds(lambda: self.run(RATE)) / TRIPS * 1e9
+        return common.median_seconds(lambda: self.run(RATE)) / ITERATIONS * 1e9
 
-    track_trip.unit = "ns"
+    track_iteration.unit = "ns"
 
 
 class Call:

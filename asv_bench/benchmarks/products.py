@@ -8,7 +8,7 @@ import numpy as np
 from nbta.compiler import build
 from nbta.runtime.intrinsics import LEFT, RIGHT, call
 
-#: Rows, inner, columns: what recurrent loops multiply in a trip.
+#: Rows, inner, columns: what recurrent loops multiply in an iteration.
 FORWARD = [(1, 16, 64), (16, 32, 96), (64, 256, 1024)]
 #: What their gradients multiply: by transposed weights, and transposed inputs by gradients.
 BACKWARD = [(16, 96, 32), (32, 384, 128)]

@@ -7,7 +7,7 @@ import nbta
 from . import common
 from .graph_build import chain
 
-TRIPS = 500
+ITERATIONS = 500
 
 
 class Chain:
@@ -30,16 +30,16 @@ class Chain:
 
 
 class Loop:
-    """A loop that writes a number a trip, of a known number of trips."""
+    """A loop that writes a number per iteration, of a known number of iterations."""
 
     params = (("forward", "value and gradient"),)
     param_names = ("direction",)
 
     def setup(self, direction):
         def written(rate):
-            path = nbta.TensorArray("float64", size=TRIPS, element_shape=())
+            path = nbta.TensorArray("float64", size=ITERATIONS, element_shape=())
             *_, path = nbta.while_loop(
-                lambda i, *_: i < TRIPS,
+                lambda i, *_: i < ITERATIONS,
                 lambda i, x, path: (i + 1, rate * x, path.write(i, x)),
                 (0, 1.0, path),
             )
@@ -49,15 +49,15 @@ class Loop:
         self.function = make(written, compiled=False)
         self.function(0.999)
 
-    def track_trip(self, direction):
+    def track_iteration(self, direction):
         """Of one."""
-        return common.median_seconds(lambda: self.function(0.999), samples=7) / TRIPS * 1e9
+        return common.median_seconds(lambda: self.function(0.999), samples=7) / ITERATIONS * 1e9
 
-    track_trip.unit = "ns"
+    track_iteration.unit = "ns"
 
 
 class Recurrence:
-    """A loop of 10,000 trips on an array of as many items, each from the one before."""
+    """A loop of 10,000 iterations on an array of as many items, each from the one before."""
 
     params = (("forward", "value and gradient"),)
     param_names = ("direction",)

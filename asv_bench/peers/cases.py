@@ -15,7 +15,7 @@ SIZES = ((1000, 1, 8, 16), (200, 16, 32, 32), (200, 32, 64, 128), (100, 64, 128,
 GATES = {"tanh": 1, "gru": 3, "lstm": 4}
 #: What gradients are taken of, in the order of the results; c0 for the LSTM only.
 PARAMETERS = ("w_in", "w_rec", "b", "h0", "c0")
-TRIPS = 10_000
+ITERATIONS = 10_000
 #: Sequences of a ragged batch, their least and greatest length, inputs, states.
 RAGGED = (64, 20, 400, 32, 64)
 #: What a hidden layer takes and gives: rows, inputs, hidden, outputs.
@@ -90,8 +90,14 @@ def _all():
                UNHOISTED)  # fmt: skip
     for name in _programs():
         yield Case("Programs", "program", name, {"name": name}, 1e-6, ("jax",))
-    yield Case("Loops without gradients", "writes", f"{TRIPS:,} scalar writes", {"trips": TRIPS},
-               1e-4, UNHOISTED)  # fmt: skip
+    yield Case(
+        "Loops without gradients",
+        "writes",
+        f"{ITERATIONS:,} scalar writes",
+        {"iterations": ITERATIONS},
+        1e-4,
+        UNHOISTED,
+    )
     for count, width in APPENDS:
         kind = {1: "scalars", None: "vectors of 0 to 7"}.get(width, f"vectors of {width}")
         yield Case("Appends in a compiled loop", "appends", f"append {count:,} {kind}",

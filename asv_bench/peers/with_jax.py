@@ -168,10 +168,10 @@ def adaptive(problem):
     return _value_and_grad(loss, (np.array(given.start), np.array(given.rates)), (0, 1))
 
 
-def writes(trips):
+def writes(iterations):
     """A function that gives the numbers that a loop has written."""
     fill = jax.jit(
-        lambda x: jax.lax.scan(lambda x, _: (0.999 * x + 0.01, x), x, None, length=trips)[1]
+        lambda x: jax.lax.scan(lambda x, _: (0.999 * x + 0.01, x), x, None, length=iterations)[1]
     )
     start = jnp.asarray(np.float32(1.0))
     return lambda: [jax.block_until_ready(fill(start))]

@@ -135,14 +135,14 @@ def adaptive(problem):
     return _value_and_grad(loss, (np.array(given.start), np.array(given.rates)), (0, 1))
 
 
-def writes(trips):
+def writes(iterations):
     """A function that gives the numbers that a loop has written."""
 
     @nbta.function(compiled=True)
     def fill(x):
-        written = nbta.TensorArray("float32", size=trips, element_shape=())
+        written = nbta.TensorArray("float32", size=iterations, element_shape=())
         *_, written = nbta.while_loop(
-            lambda i, x, written: i < trips,
+            lambda i, x, written: i < iterations,
             lambda i, x, written: (i + 1, 0.999 * x + 0.01, written.write(i, x)),
             (0, x, written),
         )

@@ -77,11 +77,13 @@ def _value_and_grad(net, values, first):
     return lambda: both(*values)
 
 
-def writes(trips):
+def writes(iterations):
     """A function that gives the numbers that a loop has written."""
     start = pt.scalar("x", dtype="float32")
     following = lambda x: pt.cast(0.999 * x + 0.01, "float32")  # noqa: E731
-    written = pytensor.scan(following, outputs_info=[start], n_steps=trips, return_updates=False)
+    written = pytensor.scan(
+        following, outputs_info=[start], n_steps=iterations, return_updates=False
+    )
     stacked = pt.concatenate([start[None], written[:-1]])
     fill = pytensor.function([start], [stacked], mode="NUMBA")
     return lambda: fill(1.0)

@@ -116,14 +116,14 @@ def adaptive(problem):
     return _value_and_grad(loss, sources)
 
 
-def writes(trips):
+def writes(iterations):
     """A function that gives the numbers that a loop has written."""
 
     @tf.function(autograph=False)
     def fill(x):
-        written = tf.TensorArray(tf.float32, size=trips, element_shape=())
+        written = tf.TensorArray(tf.float32, size=iterations, element_shape=())
         *_, written = tf.while_loop(
-            lambda i, x, written: i < trips,
+            lambda i, x, written: i < iterations,
             lambda i, x, written: (i + 1, 0.999 * x + 0.01, written.write(i, x)),
             (0, x, written),
         )

@@ -141,13 +141,13 @@ def _error(y, moved, off):
     return (off / scale).square().mean().sqrt().item()
 
 
-def writes(trips):
+def writes(iterations):
     """A function that gives the numbers that a loop has put into a list."""
     start = torch.tensor(1.0)
 
     def fill():
         x, written = start, []
-        for _ in range(trips):
+        for _ in range(iterations):
             written.append(x)
             x = 0.999 * x + 0.01
         return [torch.stack(written)]

@@ -46,7 +46,7 @@ def pairs_adjoint(x):
 
 
 def pairs_in_jax(x):
-    """A loop over rows: JAX takes no gradient of a loop with a traced number of trips."""
+    """A loop over rows: JAX takes no gradient of a loop with a traced number of iterations."""
     import jax.numpy as jnp
     from jax import lax
 

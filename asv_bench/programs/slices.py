@@ -1,4 +1,4 @@
-"""Loops over slices, whose vectors and matrices have another length in each trip."""
+"""Loops over slices, whose vectors and matrices have another length in each iteration."""
 
 import numpy as np
 from numba import njit

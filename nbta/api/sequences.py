@@ -777,10 +777,10 @@ def fori_loop(
     check_callable("fori_loop", body=body)
     first, last = (_bound(which, n) for which, n in (("lower", lower), ("upper", upper)))
 
-    def trip(i: Any, state: Any) -> Any:
+    def iteration(i: Any, state: Any) -> Any:
         return i + 1, body(i, state)
 
-    return while_loop(lambda i, _: i < last, trip, (first, init), name=name or "fori_loop")[1]
+    return while_loop(lambda i, _: i < last, iteration, (first, init), name=name or "fori_loop")[1]
 
 
 def _bound(which: str, value: Any) -> Any:

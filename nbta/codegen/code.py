@@ -94,7 +94,7 @@ class Code(ABC):
 
     @abstractmethod
     def guard(self, index, dimension) -> str | None:
-        """A truth value from before a loop: whether an index may leave an axis in any trip."""
+        """A truth value from before a loop: whether an index may leave an axis in any iteration."""
 
     @abstractmethod
     def holding(self, part):

@@ -158,7 +158,7 @@ def position(code, index, dimension, guard=None) -> str:
     """An index counted from the first item: a variable or a number; the run fails outside.
 
     ``guard`` is a truth value: where it is false, the variable is proven to be from 0 to before the
-    dimension. As no trip of a loop changes it, LLVM makes a loop without checks for that case.
+    dimension. As no iteration of a loop changes it, LLVM makes a loop without checks for that case.
     """
     if not isinstance(index, str):
         index = clipped(index)

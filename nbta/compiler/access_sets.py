@@ -1,13 +1,13 @@
-"""What a trip of a loop does with the items of an array that the loop carries.
+"""What an iteration of a loop does with the items of an array that the loop carries.
 
 Two accesses touch different items where along some axis one index is proven to be greater: both are
-linear forms in the numbers of trips, as in `overwrite_analysis`.
+linear forms in the numbers of iterations, as in `overwrite_analysis`.
 """
 
 from collections import defaultdict
 from typing import NamedTuple
 
-from nbta.compiler.induction import Counts, Linear, Trip
+from nbta.compiler.induction import Counts, Iteration, Linear
 from nbta.graph.graph import SubGraph, live
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import Branch, Loop, Variable
@@ -20,7 +20,7 @@ OF_ITEMS = frozenset((GETITEM, SET_ITEM, ADD_ITEM))
 
 
 class Touched(NamedTuple):
-    """The changes that a trip makes to items of an array, from the last one on, and its reads."""
+    """The changes an iteration makes to items of an array, from the last one on, and its reads."""
 
     changes: list[Operation]
     reads: list[Operation]
@@ -52,7 +52,7 @@ def _with_branches(body):
 
 
 def touched(variable: Variable, users) -> Touched | None:
-    """What a trip does with an array; None where that is more than to read and to change items.
+    """What an iteration does with an array; None for more than reading and changing items.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def _note(op, version, users, found) -> bool:
 
 
 def differ(counts: Counts, one: Operation, other: Operation, body: SubGraph) -> bool:
-    """Whether two accesses touch different items, in whatever trips of a body each of them is."""
+    """Whether two accesses touch different items, whatever iterations of a body they are in."""
     pairs = zip(_indices(counts, one), _indices(counts, other), strict=True)
     return any(_is_apart(counts, *pair, body) for pair in pairs)
 
@@ -118,18 +118,18 @@ def _is_apart(counts, one, other, body):
     """Whether an index is always above another one, or below."""
     if one is None or other is None:
         return False
-    trip = Trip(body)
-    if one.terms.get(trip, 0) and other.terms.get(trip, 0):
-        return False  # each is in a trip of its own
+    iteration = Iteration(body)
+    if one.terms.get(iteration, 0) and other.terms.get(iteration, 0):
+        return False  # each is in an iteration of its own
     return any(counts.is_natural(gap + -1) for gap in (one - other, other - one))
 
 
-def is_of_its_trip(counts: Counts, one: Operation, other: Operation, body: SubGraph) -> bool:
-    """Whether two accesses touch the same item only in the same trip of a body."""
-    trip = Trip(body)
+def is_of_its_iteration(counts: Counts, one: Operation, other: Operation, body: SubGraph) -> bool:
+    """Whether two accesses touch the same item only in the same iteration of a body."""
+    iteration = Iteration(body)
     pairs = zip(_indices(counts, one), _indices(counts, other), strict=True)
     return any(
-        index is not None and index.terms.get(trip, 0) and index == another
+        index is not None and index.terms.get(iteration, 0) and index == another
         for index, another in pairs
     )
 
@@ -163,7 +163,7 @@ def ends_outside(counts: Counts, op: Operation, body: SubGraph, apart: int = 0) 
         length = counts.length(op.inputs[0], axis)
         if form is not None and length is not None:
             start, step = form
-            last = start + (counts.trips(body.owner) + (-1 - apart)) * step
+            last = start + (counts.iterations(body.owner) + (-1 - apart)) * step
             start = start + step * apart
             gaps = (gap for end in (start, last) for gap in (end * -1 + -1, end - length))
             if any(map(counts.is_natural, gaps)):

@@ -1,20 +1,21 @@
-"""Loops that run each trip back right after the trip itself, so that nothing of it is kept.
+"""Loops that run each adjoint iteration right after the iteration itself, to keep nothing of it.
 
 A loop that adds up, such as a loss over data or an estimate over simulated paths, has a gradient
-whose trips need nothing of one another: the trip of an item can go back as soon as it went forward,
-in the same loop. No tape lies between the two then, and what a loop in that trip keeps is of one
-trip, which stays in the cache. (Hascoet, Fidanova and Held, Adjoining independent computations, in
-Automatic Differentiation of Algorithms, Springer 2002: the II-LOOP of Tapenade.)
+whose iterations need nothing of one another: the iteration of an item can go back as soon as it
+went forward, in the same loop. No tape lies between the two then, and what a loop in that iteration
+keeps is of one iteration, which stays in the cache. (Hascoet, Fidanova and Held, Adjoining
+independent computations, in Automatic Differentiation of Algorithms, Springer 2002: the II-LOOP of
+Tapenade.)
 
-The loop back may take its trips in the order of those forward where it only adds to what it
-carries. Sums over trips are taken in that order then.
+The loop back may take its iterations in the order of those forward where it only adds to what it
+carries. Sums over iterations are taken in that order then.
 """
 
 from itertools import compress, islice
 from operator import not_
 
 from nbta.compiler.access_sets import users_in, users_of
-from nbta.compiler.induction import Linear, Trip
+from nbta.compiler.induction import Iteration, Linear
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
 from nbta.compiler.products import is_of_iterations
@@ -27,17 +28,17 @@ from nbta.graph.operation import DATA, Operation, Tensor
 from nbta.graph.views import Branch, Loop, Variable, is_branch, is_loop
 from nbta.ops.arrays.tensor_arrays import CREATE, READ, SIZE, WRITE
 from nbta.ops.indexing.items import ADD_ITEM
+from nbta.ops.loops.iteration_counts import counts_iterations, is_integer
 from nbta.ops.loops.residuals import ADD_SAVED, RESTORE, SHADOW
-from nbta.ops.loops.trip_counts import counts_trips, is_integer
 
-#: What a trip back may do besides computing: read tapes, and keep some that are its own.
+#: What an adjoint iteration may do besides computing: read tapes, and keep some that are its own.
 _KEEPING = {CREATE, READ, WRITE, SIZE, SHADOW}
 
 
 @contract(requires=[Fact.RANKS, Fact.SAVED_BY_TAPES, Fact.TAPES_OF_LOOPS], reorders=True)
 @changes
 def fuse_adjoint_loops(program: Program) -> Program:
-    """Let loops run each trip back right after it, where that needs nothing of other trips."""
+    """Let loops run each adjoint iteration right after it, if that needs nothing of others."""
     operations = list(running(program))
     if not any(op.record is RESTORE for op in operations):
         return program
@@ -50,7 +51,7 @@ def fuse_adjoint_loops(program: Program) -> Program:
 
 
 def _sound_pairs(program, waited) -> list["_Pair"]:
-    """Loops, each with one that may run its trips back; none is in two pairs, or in another's trip.
+    """Loops, each with one that may run its adjoint iterations; none is in or of two pairs.
 
     All are found before one is joined, as nothing is known of what joining makes.
     """
@@ -88,7 +89,7 @@ class _Sums(dict):
 
 
 class _Pair:
-    """A loop, and one that may run its trips back.
+    """A loop, and one that may run its adjoint iterations.
 
     Parameters
     ----------
@@ -100,8 +101,10 @@ class _Pair:
 
     def __init__(self, tapes, sums, forward: Loop, back: Loop):
         self._tapes, self._sums_of, self._forward, self._back = tapes, sums, forward, back
-        self._index = tapes.trips(forward.op) - Linear(1) - Linear(0, {Trip(back.body): 1})
-        self._known = self._of_the_trip()
+        self._index = (
+            tapes.iterations(forward.op) - Linear(1) - Linear(0, {Iteration(back.body): 1})
+        )
+        self._known = self._of_the_iteration()
         kept = [_is_kept(variable) for variable in back.variables()[1:]]
         self._kept = list(compress(back.variables()[1:], kept))
         self._sums = list(compress(back.variables()[1:], map(not_, kept)))
@@ -114,52 +117,58 @@ class _Pair:
         own, others = (self._forward, self._back), (other._forward, other._back)
         return any(a.op is b.op or lies_in(b.op.graph, a.body) for a in own for b in others)
 
-    def _of_the_trip(self) -> dict[Tensor, Tensor]:
-        """What a trip back needs not compute, by what the trip forward has."""
+    def _of_the_iteration(self) -> dict[Tensor, Tensor]:
+        """What an adjoint iteration needs not compute, by what the forward iteration has."""
         found = {}
         for op in live(self._back.body):
             if op.record is RESTORE:
                 place = self._tapes.restored(op)
-                if place is not None and self._is_of_the_trip(op, place):
+                if place is not None and self._is_of_the_iteration(op, place):
                     found[op.outputs[0]] = place.tensor
-            elif self._is_number_of_the_trip(op.outputs):
+            elif self._is_number_of_the_iteration(op.outputs):
                 found[op.outputs[0]] = self._forward.counter
         return found
 
-    def _is_number_of_the_trip(self, results):
+    def _is_number_of_the_iteration(self, results):
         plain = len(results) == 1 and is_integer(results[0])
         return plain and self._tapes.number(results[0]) == self._index
 
-    def _is_of_the_trip(self, read, place):
+    def _is_of_the_iteration(self, read, place):
         of_the_loop = lies_in(self._forward.body, place.tensor.graph)
-        is_one = len(place.trips) == 1 and self._tapes.number(place.trips[0]) == self._index
+        is_one = (
+            len(place.iterations) == 1 and self._tapes.number(place.iterations[0]) == self._index
+        )
         return of_the_loop and is_one and _tape(self._tapes, read).loop is self._forward.op
 
     def is_sound(self) -> bool:
-        """Whether trips back may go along with those forward, and whether that pays."""
+        """Whether adjoint iterations may go along with those forward, and whether that pays."""
         return (
-            self._goes_through_all_trips()
+            self._goes_through_all_iterations()
             and self._only_adds()
-            and self._needs_no_other_trip()
+            and self._needs_no_other_iteration()
             and self._is_plain()
         )
 
-    def _goes_through_all_trips(self):
-        back, trips = self._back, self._tapes.trips
+    def _goes_through_all_iterations(self):
+        back, iterations = self._back, self._tapes.iterations
         plain = all(loop.checkpoint is loop.progress is None for loop in (back, self._forward))
-        return plain and counts_trips(back) and trips(back.op) == trips(self._forward.op)
+        return (
+            plain
+            and counts_iterations(back)
+            and iterations(back.op) == iterations(self._forward.op)
+        )
 
     def _only_adds(self):
         return self._sums_of[self._back.op].issuperset(v.place for v in self._sums)
 
-    def _needs_no_other_trip(self):
-        """Whether a trip back needs what is there before the loop, and what its own trip has."""
+    def _needs_no_other_iteration(self):
+        """Whether an adjoint iteration needs what is before the loop, and what its own has."""
         after, needed = _after(self._forward.op), self._needed()
         outside = self._outside(needed, self._ways(after))
         return self._back.counter not in needed and _all_lie_ahead(outside, after)
 
     def _outside(self, needed, ways) -> list[Tensor]:
-        """What the trips back need of the graph around."""
+        """What the adjoint iterations need of the graph around."""
         sources = self._back.body.sources
         found = [sources[tensor] for tensor in needed if tensor in sources]
         return found + [v.first for v in (*self._kept, *(way[-1] for way in ways))]
@@ -174,7 +183,7 @@ class _Pair:
         return [_way(variable, after, users, self._sums_of) for variable in self._sums]
 
     def _needed(self) -> set[Tensor]:
-        """The parameters of the body back that its trips need besides what is known of the trip."""
+        """The parameters that adjoint iterations need besides what is known of their own."""
         found, todo = set(), [v.following for v in self._sums]
         while todo:
             tensor = todo.pop()
@@ -184,7 +193,7 @@ class _Pair:
         return {tensor for tensor in found if not tensor.op.inputs}
 
     def _is_plain(self):
-        """Whether trips back change nothing that others see, and make no product of many trips."""
+        """Whether adjoint iterations change nothing others see, and make no product of many."""
         inner = list(running(self._back.body))
         pure = all(
             op.record.pure or op.record in _KEEPING or is_loop(op) or is_branch(op) for op in inner
@@ -194,7 +203,7 @@ class _Pair:
         return pure and not any(map(is_of_iterations, both))
 
     def join(self) -> None:
-        """Let the trips forward do what those back do, which are no more.
+        """Let the forward iterations do what those back do, which are no more.
 
         Unless these need by now, since other loops are joined, what lies after those forward.
         """
@@ -216,7 +225,7 @@ class _Pair:
         for place, tensor in zip(places, made, strict=True):
             body.outputs[place] = tensor
         body.changed()
-        new = {v.last: v.first for v in self._kept} | {back.trips: self._forward.trips}
+        new = {v.last: v.first for v in self._kept} | {back.iterations: self._forward.iterations}
         for way, place in zip(ways, places, strict=True):
             new |= _moved_ahead(way, self._forward.op.outputs[place])
         substitute(back.op.graph, new)
@@ -291,7 +300,7 @@ def _around(op, branch) -> dict[Tensor, Tensor]:
 
 
 def _is_kept(variable: Variable) -> bool:
-    """Whether no trip changes a variable."""
+    """Whether no iteration changes a variable."""
     return _origin(variable.following) is variable.parameter
 
 

@@ -216,7 +216,7 @@ class PlainArrays:
             self._array[op.outputs[0]] = next(iter(held))
 
     def _check_held(self):
-        """What is read must be the array that was written, not that of another trip."""
+        """What is read must be the array that was written, not that of another iteration."""
         for keeper, held in self._held.items():
             place = self._places[keeper[0]]
             for key in held:
@@ -259,7 +259,8 @@ class ArrayCode:
     def __init__(self, plain):
         self.plain = plain
         self._made = {}
-        self.written: dict = {}  # what is the same for elements of one shape in one trip, by array
+        # what is the same for elements of one shape in one iteration, by array
+        self.written: dict = {}
         self.found: dict = {}  # dimensions of what was read, by that, the index and the lines
         self.ahead: dict = {}  # places that were taken before the operation that writes
         self.stored: dict = {}  # the place of a tensor in an array
@@ -434,7 +435,7 @@ def writes(code, operations) -> dict:
 
 
 def filled(code, body) -> list[int]:
-    """Records of the arrays that a body writes to, a slot a trip."""
+    """Records of the arrays that a body writes to, a slot per iteration."""
     found = {}
     for op in body.operations:
         key = code.arrays.plain.key(op.inputs[0]) if op.record is WRITE else None
@@ -518,7 +519,7 @@ def _read(code, op, array):
 
 
 def _note_shape(code, op, dimensions):
-    """Note what the elements that a trip writes to a tape have the shape of, by name."""
+    """Note what the elements that an iteration writes to a tape have the shape of, by name."""
     key = code.arrays.plain.key(op.inputs[0])
     if code.arrays.plain.is_tape(key):
         shape = tuple(map(code.canonical, dimensions))
@@ -526,7 +527,7 @@ def _note_shape(code, op, dimensions):
 
 
 def _dimensions_read(code, op, array):
-    """Dimensions of what is read: of tapes that a trip wrote by the same names, the same again."""
+    """Dimensions of what is read: of tapes an iteration wrote by the same names, the same."""
     written = code.arrays.written.get(code.arrays.plain.key(op.inputs[0]))
     place = written and (written, op.inputs[1], op.graph)
     expected = code.arrays.found.get(place, ()) if array.may_differ else ()
@@ -779,19 +780,19 @@ def _reserve(code, array, count):
         code.add(assign(array.limit, _room_of(array)))
 
 
-def reserve(code, loop, trips) -> None:
-    """Make room before a loop for what each of its trips writes to packed arrays."""
+def reserve(code, loop, iterations) -> None:
+    """Make room before a loop for what each of its iterations writes to packed arrays."""
     for op in live(loop.body):
         key = code.arrays.plain.key(op.inputs[0]) if op.record is WRITE else None
         array = None if key is None else code.arrays.of(code, op.inputs[0])
         start = _first_slot(code, loop, op.inputs[1]) if array and array.packed else None
         if start is not None:
-            _reserve(code, array, total(start, trips))
+            _reserve(code, array, total(start, iterations))
             code.arrays.reserved.add(op)
 
 
 def _first_slot(code, loop, index):
-    """Source of the slot that the first trip writes where each writes the next; None otherwise."""
+    """Source of the slot the first iteration writes where each writes the next; None otherwise."""
     if index is loop.counter:
         return "0"
     if index.op.record is ADD and index.op.inputs[1] is loop.counter:

@@ -24,7 +24,7 @@ from nbta.ops.arrays.tensor_arrays import (
 from nbta.ops.core.dispatch import special
 from nbta.ops.core.filling import RANGE
 from nbta.ops.indexing.items import GETITEM, SYMBOLIC
-from nbta.ops.loops.trip_counts import constant_of, counts_trips
+from nbta.ops.loops.iteration_counts import constant_of, counts_iterations
 from nbta.tuning import PACKED_ROW
 
 
@@ -58,7 +58,7 @@ def filling(tapes, create) -> _Filled | None:
     loop = getattr(body, "owner", None)
     if loop is None or not is_loop(loop) or loop.graph is not create.graph:
         return None
-    if body is not Loop(loop).body or not counts_trips(Loop(loop)):
+    if body is not Loop(loop).body or not counts_iterations(Loop(loop)):
         return None
     place = place_of_flow(loop, write, create)
     if write.inputs[1] is not Loop(loop).counter or place is None:

@@ -20,7 +20,7 @@ from nbta.ops.core.arithmetic import add, multiply, subtract
 from nbta.ops.core.dispatch import CONSTANT, constant_in
 from nbta.ops.indexing.items import GETITEM
 from nbta.ops.loops.branch import CASE
-from nbta.ops.loops.trip_counts import is_integer
+from nbta.ops.loops.iteration_counts import is_integer
 
 _INDICES = frozenset((add.record, subtract.record, multiply.record))
 

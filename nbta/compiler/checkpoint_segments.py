@@ -1,10 +1,10 @@
 """Loops with checkpoints in loops: segments as loops of their own.
 
-A loop with ``checkpoint=`` keeps its variables in the first trip of each segment, in a branch. In a
-loop around it, which makes the arrays for that anew in each trip, those would stay apart: one array
-for a whole nest (`nbta.compiler.linearised_tapes`) takes what every trip of a loop writes. As a
-loop over segments around a loop over the trips of one it does, and asks in no trip whether a
-segment begins.
+A loop with ``checkpoint=`` keeps its variables in the first iteration of each segment, in a branch.
+In a loop around it, which makes the arrays for that anew in each iteration, those would stay apart:
+one array for a whole nest (`nbta.compiler.linearised_tapes`) takes what every iteration of a loop
+writes. As a loop over segments around a loop over the iterations of one it does, and asks in no
+iteration whether a segment begins.
 """
 
 from typing import NamedTuple
@@ -21,9 +21,9 @@ from nbta.graph.views import Branch, Loop, Variable, is_loop, origin
 from nbta.ops.core.arithmetic import add, less, logical_and
 from nbta.ops.core.dispatch import as_tensor
 from nbta.ops.loops.bodies import trace
+from nbta.ops.loops.iteration_counts import constant_of
 from nbta.ops.loops.loop import COUNTER, ONE, add_while
 from nbta.ops.loops.residuals import save
-from nbta.ops.loops.trip_counts import constant_of
 
 
 @contract(requires=[Fact.RANKS, Fact.BUFFERS_STAY, Fact.SAVED_BY_TAPES])
@@ -40,7 +40,7 @@ def loops_of_segments(program: Program) -> Program:
 
 
 def _may_be_split(op, waited):
-    """Whether nothing is ordered by a loop, and no bar counts its trips."""
+    """Whether nothing is ordered by a loop, and no bar counts its iterations."""
     return not op.control_inputs and op not in waited and Loop(op).progress is None
 
 
@@ -53,7 +53,7 @@ class _State(NamedTuple):
 
 
 def _states(loop):
-    """What a loop keeps in the first trip of each segment."""
+    """What a loop keeps in the first iteration of each segment."""
     cases = [(tape, tape.following.op) for tape in loop.variables()]
     found = [_state(tape, case) for tape, case in cases if case.facts.keeps_state]
     return [] if None in found else found
@@ -62,13 +62,13 @@ def _states(loop):
 def _state(tape: Variable, case: Operation) -> _State | None:
     branch = Branch(case).branches[0]
     save = branch.outputs[tape.following.index].op
-    saved = branch.sources.get(save.inputs[2])  # it may be a variable that no trip changes
+    saved = branch.sources.get(save.inputs[2])  # it may be a variable that no iteration changes
     places = [k for k, tensor in enumerate(tape.loop.parameters) if tensor is saved]
     return _State(places[0], tape.place, save) if places else None
 
 
 def _split(loop, states):
-    """Put a loop over segments, and in it one over their trips, in place of a loop."""
+    """Put a loop over segments, and in it one over their iterations, in place of a loop."""
     op, graph, specs = loop.op, loop.op.graph, [COUNTER, *(v.spec for v in loop.parameters)]
     name = f"{op.name.rpartition('/')[2]}_segments"
     with graph.as_default(), graph.control_dependencies(None), graph.name_scope(name) as scope:
@@ -90,26 +90,26 @@ def _segment(loop, states, segment, *now):
     for state in states:
         following[state.tape] = save(now[state.tape], segment, now[state.place])
     rest = [k for k in range(loop.count) if k not in {state.tape for state in states}]
-    after = _trips(loop, length, rest, now)
+    after = _iterations(loop, length, rest, now)
     for place, tensor in zip(rest, after, strict=True):
         following[place] = tensor
     return [add(segment, ONE), *following]
 
 
-def _trips(loop, length, places, now):
-    """The variables of some places after the trips of a segment, fewer where the loop ends."""
+def _iterations(loop, length, places, now):
+    """The variables of some places after the iterations of a segment, fewer where the loop ends."""
     graph = length.graph
     specs = [COUNTER, *(loop.parameters[place].spec for place in places)]
 
     def whole(values):
         return [values[places.index(k)] if k in places else now[k] for k in range(loop.count)]
 
-    def goes_on(trip, *values):
-        return [logical_and(less(trip, length), _goes_on(loop, whole(values)))]
+    def goes_on(iteration, *values):
+        return [logical_and(less(iteration, length), _goes_on(loop, whole(values)))]
 
-    def advance(trip, *values):
+    def advance(iteration, *values):
         ends = [loop.following[place] for place in places]
-        return [add(trip, ONE), *_built(loop.body, whole(values), ends)]
+        return [add(iteration, ONE), *_built(loop.body, whole(values), ends)]
 
     with graph.name_scope("segment") as scope:
         cond = trace(graph, f"{scope}cond", specs, goes_on)
@@ -127,7 +127,7 @@ def _built(body, variables, wanted) -> list[Tensor]:
 
 
 def _length(loop, state, segment):
-    """How many trips a whole segment has (`nbta.ops.loops.checkpoints`)."""
+    """How many iterations a whole segment has (`nbta.ops.loops.checkpoints`)."""
     if loop.checkpoint == "online":
         return add(segment, ONE)
     graph, period = segment.graph, _period(state)
@@ -136,17 +136,17 @@ def _length(loop, state, segment):
 
 
 def _is_always_one(loop, state):
-    """Whether each trip is a segment."""
+    """Whether each iteration is a segment."""
     return loop.checkpoint != "online" and constant_of(_period(state)) == 1
 
 
 def _period(state) -> Tensor:
-    """How many trips segments have that are all as long: a write's index is divided by it."""
+    """How many iterations segments have that are all as long: a write's index is divided by it."""
     return origin(state.save.inputs[1].op.inputs[1])
 
 
 def _keep_always(loop, states):
-    """Keep states of a loop whose segments have one trip without asking where they begin."""
+    """Keep states of a loop whose segments have one iteration without asking where they begin."""
     body = loop.body
     with body.as_default(), body.control_dependencies(None):
         for state in states:

@@ -26,8 +26,8 @@ from nbta.ops.core.arithmetic import add, multiply, subtract
 from nbta.ops.core.dispatch import CONSTANT, PARAMETER
 from nbta.ops.core.shaping import CAST, SHAPE, SIZE
 from nbta.ops.loops.branch import CASE
+from nbta.ops.loops.iteration_counts import is_integer, iterations_on_entry, plain_limit
 from nbta.ops.loops.loop import WHILE
-from nbta.ops.loops.trip_counts import is_integer, plain_limit, trips_on_entry
 from nbta.progress import bar
 from nbta.runtime.intrinsics import ANSWER, INTERRUPTED, OK, PYTHON, WATCH
 from nbta.runtime.plain import HINT
@@ -109,7 +109,7 @@ class ShowBar:
     inputs : dict
         By place among the loop's inputs, where an integer is handed over.
     word : int
-        For the address of the counter of trips.
+        For the address of the counter of iterations.
     """
 
     def __init__(self, op, inputs, word):
@@ -120,7 +120,7 @@ class ShowBar:
         loop = Loop(self.op)
         given = {place: handed(work.words, *entry) for place, entry in self.inputs.items()}
         values = [given.get(place) for place in range(len(self.op.inputs))]
-        total = trips_on_entry(loop.cond, loop.body, loop.count, values)
+        total = iterations_on_entry(loop.cond, loop.body, loop.count, values)
         shown = bar(loop.progress, total)
         counter = shown.__enter__()
         work.bars.append((shown, counter))
@@ -137,7 +137,7 @@ class HideBar:
 
 @contextmanager
 def progress_bar(code, op):
-    """Lines that show a bar around a loop; gives the pointer to the counter of trips, or None."""
+    """Lines that show a bar around a loop; gives the pointer to its counter, or None."""
     if Loop(op).progress is None:
         yield None
         return
@@ -264,7 +264,7 @@ def _moved_ahead(operations, place, late):
 
 
 def emit_while(code, op) -> None:
-    """A loop: variables have places of their own, which each trip's end fills again."""
+    """A loop: variables have places of their own, which each iteration's end fills again."""
     loop = Loop(op)
     cond, body = loop.cond, loop.body
     code.flush()
@@ -273,21 +273,23 @@ def emit_while(code, op) -> None:
     code.tiles += filter(None, [op.facts.tiling])
     code.joint += [op.name] if op.facts.has_adjoint else []
     code.add(Comment(op.name))
-    trips = _trips(code, loop, variables, captured)
-    code.count(body, trips)
-    if trips is not None:
+    iterations = _iterations(code, loop, variables, captured)
+    code.count(body, iterations)
+    if iterations is not None:
         code.sums.update(free_sums(loop))
-    size = None if trips is None else _size(code, loop)
+    size = None if iterations is None else _size(code, loop)
     between = _between(code, loop, size)
-    rows = None if trips is None else _rows(code, loop, variables, captured, between)
+    rows = None if iterations is None else _rows(code, loop, variables, captured, between)
     code.turned.append([])
-    short_counted = trips is not None and rows is None and is_short_counted_loop(loop, code.counts)
-    asked = _Asked() if trips is None else _asked(code, loop, size, rows)
-    each = _each_trip(code, body, trips, rows, short_counted, asked)
+    short_counted = (
+        iterations is not None and rows is None and is_short_counted_loop(loop, code.counts)
+    )
+    asked = _Asked() if iterations is None else _asked(code, loop, size, rows)
+    each = _each_iteration(code, body, iterations, rows, short_counted, asked)
     with progress_bar(code, op) as counter, each:
         for variable in variables:
             variable.enter()
-        if trips is None:
+        if iterations is None:
             _bind(code, cond, variables, captured)
             code.body(operations(cond), cond.outputs)
             code.add(leave(f"not {code.scalar(cond.outputs[0])}", Break()))
@@ -299,7 +301,7 @@ def emit_while(code, op) -> None:
         with code.variables([v.value for v in variables if v.may_change]):
             code.body(operations(body), body.outputs)
         _assign(code, variables, body)
-        if trips is None:
+        if iterations is None:
             code.add(do("watch", "w", _watch_word(code), variables[0].value.text))
         if counter is not None:
             code.add(do("tick", counter))
@@ -389,7 +391,7 @@ def _index_on_entry(code, index, body):
 
 
 @contextmanager
-def _each_trip(code, body, trips, rows, short_counted, asked):
+def _each_iteration(code, body, iterations, rows, short_counted, asked):
     """The lines of an iteration: in stretches where it is known how many there will be.
 
     Short loops that run often are not divided, which takes as long as a few iterations. Where
@@ -398,42 +400,42 @@ def _each_trip(code, body, trips, rows, short_counted, asked):
     around = code.lines
     if asked.ends is not None:
         part, count, apart = code.name("p"), code.name("n"), asked.apart
-        whole = f"{trips} < {PARTED_ITERATIONS}"
+        whole = f"{iterations} < {PARTED_ITERATIONS}"
         code.lines = around.nest(over(part, f"1 if {whole} else 3"))
-        between = f"{trips} - {2 * apart} if {part} == 1 else {apart}"
+        between = f"{iterations} - {2 * apart} if {part} == 1 else {apart}"
         code.add(
-            assign(count, f"{trips} if {whole} else {between}"),
+            assign(count, f"{iterations} if {whole} else {between}"),
             assign(asked.ends, f"{whole} or {part} != 1"),
         )
-        trips = count
-        code.count(body, trips)
+        iterations = count
+        code.count(body, iterations)
     if rows is not None:
-        with rows.each_trip(trips, _watch_word(code), asked.ends):
+        with rows.each_iteration(iterations, _watch_word(code), asked.ends):
             yield
         code.lines = around
         return
     if short_counted:
-        with code.nest(when(f"{trips} > {UNWATCHED_TURNS}")):
+        with code.nest(when(f"{iterations} > {UNWATCHED_TURNS}")):
             code.add(do("watch", "w", _watch_word(code), UNWATCHED_TURNS))
-        lines = [over("_", trips)]
+        lines = [over("_", iterations)]
     else:
         start, word, lines = code.name("i"), _watch_word(code), ["while True:"]
-        if trips is not None:
+        if iterations is not None:
             lines = [
-                over(start, 0, trips, WATCHED_ITERATIONS),
+                over(start, 0, iterations, WATCHED_ITERATIONS),
                 do("watch", "w", word, f"{start} + {WATCHED_ITERATIONS - 1}"),
-                over("_", start, f"min({start} + {WATCHED_ITERATIONS}, {trips})"),
+                over("_", start, f"min({start} + {WATCHED_ITERATIONS}, {iterations})"),
             ]
     names = (*asked.guards, *([] if asked.ends is None else [asked.ends]))
     with code.loop(*lines, versions=names):
         for guard in asked.guards:
-            code.heads[-1].add(assign(guard, f"{trips} > {COUNTED_ITERATIONS}"))
+            code.heads[-1].add(assign(guard, f"{iterations} > {COUNTED_ITERATIONS}"))
         yield
     code.lines = around
 
 
-def _trips(code, loop, variables, captured):
-    """The variable with the number of trips; None where only the run tells.
+def _iterations(code, loop, variables, captured):
+    """The variable with the number of iterations; None where only the run tells.
 
     Arrays that the loop fills are told how many slots that will be.
     """
@@ -442,15 +444,15 @@ def _trips(code, loop, variables, captured):
         return None
     given = [*(variable.value for variable in variables), *captured]
     low, high = (_on_entry(end, given) for end in (limit.low, limit.high))
-    trips = code.variable(f"max(0, int64({high}) - int64({low}) + {limit.more})")
+    iterations = code.variable(f"max(0, int64({high}) - int64({low}) + {limit.more})")
     for record in array_code.filled(code, loop.body):
-        code.add(assign(f"W[{record + HINT}]", f"{trips} + 1"))
-    array_code.reserve(code, loop, trips)
-    return trips
+        code.add(assign(f"W[{record + HINT}]", f"{iterations} + 1"))
+    array_code.reserve(code, loop, iterations)
+    return iterations
 
 
 def _on_entry_of(code, tensor, body):
-    """Source of an integer of a body as it is in the first trip; None where that is not plain."""
+    """Source of an integer of a body as in the first iteration; None where that is not plain."""
     tensor = _in_loop(tensor)
     op = tensor.op
     settled = code.integer_between(tensor)
@@ -538,7 +540,7 @@ def _assign(code, places, body):
 
 
 def _variables(code, loop):
-    """Places for variables; those that change places in each trip have buffers that can."""
+    """Places for variables; those that change places in each iteration have buffers that can."""
     found = []
     for variable, first in zip(loop.variables(), _rotating(loop), strict=True):
         beside = found[first].may_rotate if first is not None and first < len(found) else None
@@ -547,7 +549,7 @@ def _variables(code, loop):
 
 
 def _rotating(loop):
-    """By place, the first of the variables that each trip lets change places; None for others."""
+    """By place, the first of the variables that iterations let change places; None for others."""
     following = [
         _changed_from(loop.body, variable.following) if variable.parameter.spec.rank else None
         for variable in loop.variables()
@@ -731,7 +733,7 @@ class _Variable(_Place):
         return base if base is not None and base.loose and base.word is not None else None
 
     def enter(self):
-        """At the beginning of a trip."""
+        """At the beginning of an iteration."""
         for dimension in self.value.dimensions if not getattr(self, "_fixed", True) else ():
             if not dimension.isdigit():
                 self._code.note_variable(dimension)
@@ -744,7 +746,7 @@ class _Variable(_Place):
         return same and self._fixed
 
     def take(self, value):
-        """The value for the next trip."""
+        """The value for the next iteration."""
         code = self._code
         if isinstance(value, Scalar):
             code.add(assign(self.value.text, cast_text(value.text, value.dtype)))
@@ -872,7 +874,7 @@ def _only_ranked(op):
 
 
 def _keeps_shape(variable):
-    """Whether no trip changes the dimensions of a loop's variable."""
+    """Whether no iteration changes the dimensions of a loop's variable."""
     specs = variable.parameter.spec, variable.following.spec
     alike = specs[0].shape == specs[1].shape
     if alike and None not in specs[0].shape:
@@ -943,7 +945,7 @@ class Emitter(Code):
     tiles : list of str
         Which loops over long rows run tile by tile, and why others do not.
     joint : list of str
-        Loops whose trips go back right after themselves.
+        Loops whose adjoint iterations run right after themselves.
     """
 
     def __init__(self, arrays, counts):
@@ -961,7 +963,7 @@ class Emitter(Code):
         self._op = self._graph = None  # the operation which is being written down, and its graph
         self._variables: list = [set()]  # by level, buffers of the variables of the loop around
         self._bound_in: dict = {}  # the lines in which a tensor got its value
-        self._counted: dict = {}  # by body, the variable with the number of trips
+        self._counted: dict = {}  # by body, the variable with the number of iterations
         self._guards: dict = {}  # by body, and whether in branches: if indices may be outside
         self._settled: dict = {}  # what is known between ends of a loop, and whether it is at one
         self._between: dict = {}  # by body of a loop whose ends are apart: that, and what is known
@@ -991,9 +993,9 @@ class Emitter(Code):
         """See `Code.is_within`."""
         return self.counts.is_within(index, self.counts.length(x, axis), self._graph)
 
-    def count(self, body, trips) -> None:
-        """Say which variable has the number of trips of a loop; None where only the run tells."""
-        self._counted[body] = trips
+    def count(self, body, iterations) -> None:
+        """Say which variable counts the iterations of a loop; None where only the run tells."""
+        self._counted[body] = iterations
 
     def call_guards(self, body, *names) -> None:
         """Say how the truth values are called of whether indices may be outside.
@@ -1038,12 +1040,16 @@ class Emitter(Code):
         form, first = counts.affine(index, body), _on_entry_of(self, index, body)
         if form is None or first is None or abs(form[1]) > WATCHED_ITERATIONS:
             return None
-        place, trips, head = (body, body is not self._graph), self._counted[body], self.heads[-1]
+        place, iterations, head = (
+            (body, body is not self._graph),
+            self._counted[body],
+            self.heads[-1],
+        )
         name = self._guards.get(place)
         if name is None:
             name = self._guards[place] = self.name("u")
-            head.add(assign(name, f"{trips} > {COUNTED_ITERATIONS}"))
-        ends = [first, f"{first} + {form[1]} * ({trips} - 1)"] if form[1] else [first]
+            head.add(assign(name, f"{iterations} > {COUNTED_ITERATIONS}"))
+        ends = [first, f"{first} + {form[1]} * ({iterations} - 1)"] if form[1] else [first]
         doubts = [f"{end} < 0 or {end} >= {dimension}" for end in ends]
         if form != self.counts.affine(index, body):  # it is so between the ends alone
             doubts.append(at_end)
@@ -1170,7 +1176,7 @@ class Emitter(Code):
             self._note_copy(op, value)
 
     def note_move(self, body, value) -> None:
-        """Note for people that a trip copies to a variable, or a result, what it has not made."""
+        """Note for people that an iteration copies to a variable or result what it has not made."""
         if self.level and isinstance(value, Block) and value.base.level < self.level:
             here = [t for t in self._on_base[value.base] if t.graph is body]
             if any(t.op.record in (PARAMETER, WHILE, CASE) or t.op.record.changes for t in here):

@@ -1,4 +1,4 @@
-"""What became of a program, in words; and a warning of loops that call Python in each trip.
+"""What became of a program, in words; and a warning of loops that call Python in each iteration.
 
 A call takes tens of microseconds, compiled operations nanoseconds: such a loop takes up to some
 thousand times as long as one that is compiled whole. Operations outside of loops are called once,
@@ -21,9 +21,9 @@ from nbta.locations import Origin
 from nbta.ops.arrays.tensor_arrays import CREATE
 from nbta.ops.core.checks import PRINT
 from nbta.ops.core.dispatch import CONSTANT, PARAMETER
+from nbta.ops.loops.iteration_counts import constant_of, limit_before
 from nbta.ops.loops.loop import WHILE
 from nbta.ops.loops.mapping import MAP
-from nbta.ops.loops.trip_counts import constant_of, limit_before
 from nbta.ops.random.draws import DRAW
 from nbta.tuning import UNWARNED_COPY
 

@@ -43,4 +43,4 @@ def _is_there(tapes, filled, read):
     """Whether what a read takes was written, for sure."""
     if origin(read.inputs[2]) is not filled.flow.last:
         return False
-    return tapes.is_row(tapes.number(read.inputs[1]), tapes.trips(filled.loop))
+    return tapes.is_row(tapes.number(read.inputs[1]), tapes.iterations(filled.loop))

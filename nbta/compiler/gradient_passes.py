@@ -79,7 +79,7 @@ class _Sums(NamedTuple):
             return home.resolve(create.inputs[0])
         filled = filling(tapes, create)
         if filled is not None:
-            return Loop(filled.loop).trips
+            return Loop(filled.loop).iterations
         flow = tapes.last_flow(create)
         return as_long(home.create(SIZE, [create.outputs[0], flow], {}).outputs[0])
 

@@ -1,9 +1,9 @@
 """Tapes of what loops between do not change: filled once, before those loops.
 
-In ``for t: for j: for i: s += a[i] * m[i, j]`` the items of ``a`` that a trip of ``t`` reads are
-the same for each ``j``. A tape of the loop along ``i`` would keep them as often as there are ``j``.
-Here a loop of its own before that along ``j`` keeps them once. It makes as many trips as that
-along ``i``, or none where there is no ``j``, so it reads what was read anyway, and never more.
+In ``for t: for j: for i: s += a[i] * m[i, j]`` the items of ``a`` that an iteration of ``t`` reads
+are the same for each ``j``. A tape of the loop along ``i`` would keep them as often as there are
+``j``. Here a loop of its own before that along ``j`` keeps them once. It runs as many iterations as
+that along ``i``, or none where there is no ``j``, so it reads what was read anyway, and never more.
 """
 
 import numpy as np
@@ -17,9 +17,9 @@ from nbta.ops.core.arithmetic import add, less, maximum, minimum, multiply
 from nbta.ops.core.dispatch import CONSTANT, PARAMETER, as_tensor
 from nbta.ops.core.shaping import INT64, cast
 from nbta.ops.loops.bodies import trace
+from nbta.ops.loops.iteration_counts import constant_of, limit_before, step_of
 from nbta.ops.loops.loop import COUNTER, ONE, add_while
 from nbta.ops.loops.residuals import empty_tape, save
-from nbta.ops.loops.trip_counts import constant_of, limit_before, step_of
 
 
 class Again:
@@ -37,7 +37,7 @@ class Again:
         self._loop, self._outside = loop, outside
 
     def can_make(self, tensor) -> bool:
-        """Whether a value is the same in all trips of the loops between."""
+        """Whether a value is the same in all iterations of the loops between."""
         seen, todo = set(), [origin(tensor)]
         while todo:
             source = todo.pop()
@@ -63,8 +63,8 @@ class Again:
         plain = op.record.pure and not subgraphs(op) and not op.control_inputs
         return [*map(origin, op.inputs)] if plain and source.kind == DATA else None
 
-    def make(self, tensor, body, trip):
-        """The value in a trip of the other loop."""
+    def make(self, tensor, body, iteration):
+        """The value in an iteration of the other loop."""
         made, wanted = {}, origin(tensor)
         todo = [wanted]
         while todo:  # operands first; a value may be an operand many times over
@@ -75,10 +75,10 @@ class Again:
             else:
                 todo.pop()
                 if source not in made:
-                    made[source] = self._made(source, body, trip, made)
+                    made[source] = self._made(source, body, iteration, made)
         return made[wanted]
 
-    def _made(self, source, body, trip, made):
+    def _made(self, source, body, iteration, made):
         """A value, of values that are there."""
         op = source.op
         if lies_in(self._outside, source.graph):
@@ -86,19 +86,19 @@ class Again:
         if op.record is CONSTANT:
             return body.create(CONSTANT, [], dict(op.attrs)).outputs[0]
         if op.record is PARAMETER:
-            return self._counted(source, body, trip, made)
+            return self._counted(source, body, iteration, made)
         again = body.create(op.record, [made[origin(t)] for t in op.inputs], dict(op.attrs)).outputs
         keep_shapes(op.outputs, again)
         return again[source.index]
 
-    def _counted(self, variable, body, trip, made):
-        """A variable that each trip raises by as much."""
+    def _counted(self, variable, body, iteration, made):
+        """A variable that each iteration raises by as much."""
         first, step = variable_of(variable).first, step_of(variable)
         if step != 1:
-            trip = multiply(trip, as_tensor(np.int64(step), body))
+            iteration = multiply(iteration, as_tensor(np.int64(step), body))
         if variable.dtype != INT64:
-            trip = cast(trip, variable.dtype)
-        return trip if constant_of(first) == 0 else add(made[origin(first)], trip)
+            iteration = cast(iteration, variable.dtype)
+        return iteration if constant_of(first) == 0 else add(made[origin(first)], iteration)
 
 
 def hoisted(leaf, counts):
@@ -115,7 +115,7 @@ def hoisted(leaf, counts):
     filling = _filled(leaf, between, counts)
     tape = Tape(filling, 1)
     owners = [filling, *leaf.owners[1 + len(between) :]]
-    reads = [(op, trips[: len(trips) - len(between)]) for op, trips in leaf.reads]
+    reads = [(op, iterations[: len(iterations) - len(between)]) for op, iterations in leaf.reads]
     return leaf._replace(tape=tape, save=tape.save, owners=owners, reads=reads)
 
 
@@ -124,7 +124,7 @@ def _between(leaf):
     loop, value, found = Loop(leaf.tape.loop), leaf.value, []
     if value.kind != DATA:
         return found
-    most = min(len(trips) for _, trips in leaf.reads)
+    most = min(len(iterations) for _, iterations in leaf.reads)
     inner = [*leaf.owners, None]
     for owner in leaf.owners[1 : 1 + most]:
         known = is_loop(owner) and inner[len(found)].graph is Loop(owner).body
@@ -136,7 +136,7 @@ def _between(leaf):
 
 
 def _is_told(loop, graph):
-    """Whether the number of a loop's trips is known in a graph around it."""
+    """Whether the number of a loop's iterations is known in a graph around it."""
     limit = limit_before(loop)
     ends = () if limit is None else (origin(limit.low), origin(limit.high))
     return bool(ends) and all(e.op.record is CONSTANT or lies_in(graph, e.graph) for e in ends)
@@ -148,11 +148,11 @@ def _filled(leaf, between, counts):
     begun = len(graph.operations)
     again = Again(loop, graph)
     with graph.as_default(), graph.control_dependencies(None), graph.name_scope("once") as scope:
-        count = _trips(loop, graph)
+        count = _iterations(loop, graph)
         for owner in between:
-            some = counts.makes_a_trip(owner) or counts.trips(owner) == counts.trips(loop.op)
+            some = counts.iterates(owner) or counts.iterations(owner) == counts.iterations(loop.op)
             if not some:
-                one = minimum(_trips(Loop(owner), graph), as_tensor(np.int64(1), graph))
+                one = minimum(_iterations(Loop(owner), graph), as_tensor(np.int64(1), graph))
                 count = multiply(count, one)
         start = empty_tape(value.spec)
 
@@ -181,8 +181,8 @@ def _move_before(op, graph, begun):
     graph.changed()
 
 
-def _trips(loop, graph):
-    """How many trips a loop makes, in a graph around it."""
+def _iterations(loop, graph):
+    """How many iterations a loop runs, in a graph around it."""
     limit = limit_before(loop)
 
     def end(tensor):
@@ -192,4 +192,4 @@ def _trips(loop, graph):
         made = graph.resolve(made)
         return made if made.dtype == INT64 else cast(made, INT64)
 
-    return maximum(limit.trips(end), as_tensor(np.int64(0), graph))
+    return maximum(limit.iterations(end), as_tensor(np.int64(0), graph))

@@ -1,8 +1,8 @@
-"""What loops count: indices as multiples of the trip, trip counts, and lengths that are the same.
+"""What loops count: indices as multiples of the iteration, their counts, and equal lengths.
 
 Integers are written as linear forms in what only the run tells, so that two of them can be compared
-before it: lengths of axes, counts of trips, and the number of the current trip. Integers of 32 and
-of 64 bits count as the same, as nothing has 2**31 rows.
+before it: lengths of axes, counts of iterations, and the number of the current iteration. Integers
+of 32 and of 64 bits count as the same, as nothing has 2**31 rows.
 """
 
 import copy
@@ -21,14 +21,14 @@ from nbta.ops.core.shaping import CAST, IDENTITY, SHAPE
 from nbta.ops.indexing.gathering import TAKE
 from nbta.ops.indexing.items import GETITEM
 from nbta.ops.indexing.joining import STACK
+from nbta.ops.loops.iteration_counts import compared, constant_of, is_integer, step_of, tests_of
 from nbta.ops.loops.loop import WHILE
-from nbta.ops.loops.trip_counts import compared, constant_of, is_integer, step_of, tests_of
 
 ADD, SUB, MUL, MAXIMUM = (f.record for f in (add, subtract, multiply, maximum))
 
 
-class Trip(NamedTuple):
-    """The number of the current trip, from 0, in the loop of a body."""
+class Iteration(NamedTuple):
+    """The number of the current iteration, from 0, in the loop of a body."""
 
     body: SubGraph
 
@@ -41,7 +41,7 @@ class Length(NamedTuple):
 
 
 class Clamped(NamedTuple):
-    """A linear form, or 0 where that is negative: the trips that a loop makes.
+    """A linear form, or 0 where that is negative: the iterations that a loop runs.
 
     The form is a constant and pairs of other terms with their factors.
     """
@@ -114,7 +114,7 @@ def _is_there(tensor):
 
 
 def _is_natural(atom):
-    if isinstance(atom, Tensor):  # a counter of trips, or the size of an array
+    if isinstance(atom, Tensor):  # a counter of iterations, or the size of an array
         return atom.op.record is SIZE or (atom.op.record is WHILE and atom.index == 0)
     return True
 
@@ -210,14 +210,14 @@ class Counts(Analysis):
         if step is None:
             return None
         variable = variable_of(tensor)
-        return self.number(variable.first) + Linear(0, {Trip(variable.loop.body): step})
+        return self.number(variable.first) + Linear(0, {Iteration(variable.loop.body): step})
 
     def _last(self, op, tensor):
         variable = Loop(op).variable(tensor.index)
         step = step_of(variable.parameter)
         if step is None:
             return None
-        return self.number(variable.first) + self.trips(op) * step
+        return self.number(variable.first) + self.iterations(op) * step
 
     def element(self, vector: Tensor, place: int) -> Linear | None:
         """One entry of a vector of integers; None where nothing is known of it."""
@@ -276,8 +276,8 @@ class Counts(Analysis):
         plain = (constant_of(op.inputs[0]), constant_of(op.inputs[2])) == (0, 1)
         return stop if plain and stop.is_natural() else None
 
-    def trips(self, op) -> Linear:
-        """How many trips a loop makes: what its condition counts to, or else its own counter."""
+    def iterations(self, op) -> Linear:
+        """How many iterations a loop runs: what its condition counts to, or its own counter."""
         left = self._left(Loop(op), compared(Loop(op).condition))
         return Linear(0, {op.outputs[0]: 1}) if left is None else self._or_none(left)
 
@@ -287,25 +287,26 @@ class Counts(Analysis):
         return Linear(0, {Clamped(form.constant, frozenset(form.terms.items())): 1})
 
     def bound(self, body: SubGraph) -> Linear | None:
-        """A form that the number of the current trip is below, in the body of a loop."""
+        """A form that the number of the current iteration is below, in the body of a loop."""
         loop = Loop(body.owner)
         forms = (self._left(loop, compared(test)) for test in tests_of(loop.condition))
         return next((form for form in forms if form is not None), None)
 
     def _left(self, loop, limit):
-        """How many trips a test admits on entry; negative ones too."""
+        """How many iterations a test admits on entry; negative ones too."""
         if limit is None or not (is_integer(limit.low) and is_integer(limit.high)):
             return None
-        left = limit.trips(self.number)
-        if left.terms.pop(Trip(loop.body), 0) != -1:
+        left = limit.iterations(self.number)
+        if left.terms.pop(Iteration(loop.body), 0) != -1:
             return None
         outside = is_outside(left, loop.cond) and is_outside(left, loop.body)
         return left if outside else None
 
-    def makes_a_trip(self, op) -> bool:
-        """Whether a loop is proven to make a trip where its graph runs.
+    def iterates(self, op) -> bool:
+        """Whether a loop is proven to run an iteration where its graph runs.
 
-        In a body there is one trip left at least, so what makes as many or more makes one, too.
+        In a body there is one iteration left at least, so what makes as many or more makes one,
+        too.
         """
         left, bodies = self._left(Loop(op), compared(Loop(op).condition)), list(around(op.graph))
         if left is None or any(body is Loop(body.owner).cond for body in bodies):
@@ -314,23 +315,23 @@ class Counts(Analysis):
         return any(self.is_natural(left - least) for least in (Linear(1), *bounds))
 
     def affine(self, index: Tensor, body: SubGraph) -> tuple[Linear, int] | None:
-        """An index in a body as ``start + step * trip``, where no trip changes the start."""
+        """An index in a body as ``start + step * iteration``, where the start stays."""
         return self.affine_form(self.number(index), body)
 
     def affine_form(self, number: Linear, body: SubGraph) -> tuple[Linear, int] | None:
         """`affine`, of a form."""
         start = Linear(number.constant, number.terms)
-        step = start.terms.pop(Trip(body), 0)
+        step = start.terms.pop(Iteration(body), 0)
         return (start, step) if is_outside(start, body) else None
 
     def direction(self, index: Tensor, op, count: Linear) -> int | None:
         """How an index in a loop's body goes through ``0 .. count - 1``, each once.
 
         1 is forwards, -1 is backwards; None is for everything else, and for another number of
-        trips.
+        iterations.
         """
         found = self.affine(index, Loop(op).body)
-        if found is None or self.trips(op) != count:
+        if found is None or self.iterations(op) != count:
             return None
         start, step = found
         if step == 1 and start == Linear(0):
@@ -338,18 +339,19 @@ class Counts(Analysis):
         return -1 if step == -1 and start == count - Linear(1) else None
 
     def is_index(self, index: Tensor) -> bool:
-        """Whether an integer is proven not to be negative, in any trip of the loops around it."""
+        """Whether an integer is proven not to be negative in all iterations around it."""
         return self.is_natural(self.number(index))
 
     def is_natural(self, number: Linear) -> bool:
-        """Whether a form is proven not to be negative, in any trip of the loops that it names."""
-        while trips := [atom for atom in number.terms if type(atom) is Trip]:
-            inner = max(trips, key=lambda trip: depth(trip.body))  # its count may name the others
+        """Whether a form is proven not to be negative in all iterations that it names."""
+        while iterations := [atom for atom in number.terms if type(atom) is Iteration]:
+            # its count may name the others
+            inner = max(iterations, key=lambda iteration: depth(iteration.body))
             n, bound = number.terms[inner], self.bound(inner.body)
             number = number - Linear(0, {inner: n})
             if n < 0:
                 if bound is None:
-                    bound = self.trips(inner.body.owner)
+                    bound = self.iterations(inner.body.owner)
                 number = positive(number + (bound - Linear(1)) * n, bound)
         return number.is_natural()
 
@@ -361,7 +363,7 @@ class Counts(Analysis):
         if length is None or not is_integer(index):
             return False
         if any(body is Loop(body.owner).cond for body in bodies):
-            return False  # there may be no trip any more
+            return False  # there may be no iteration any more
         low, high = self.number(index), length - Linear(1) - self.number(index)
         for bound in map(self.bound, bodies):
             if bound is not None:
@@ -370,7 +372,7 @@ class Counts(Analysis):
 
 
 def positive(number: Linear, bound: Linear) -> Linear:
-    """A form where a bound is proven to be 1 at least: trips are what was left of them then."""
+    """A form where a bound is proven to be 1 at least: iterations are what was left then."""
     atoms = [atom for atom in bound.terms if type(atom) is Clamped]
     if len(bound.terms) != 1 or not atoms or bound.constant > 0 or bound.terms[atoms[0]] != 1:
         return number
@@ -422,7 +424,9 @@ def is_outside(form: Linear, body: SubGraph) -> bool:
             if not is_outside(atom.inner, body):
                 return False
             continue
-        graph = {Trip: _graph_of_trip, Length: _graph_of_length}.get(type(atom), _graph_of)(atom)
+        graph = {Iteration: _graph_of_iteration, Length: _graph_of_length}.get(
+            type(atom), _graph_of
+        )(atom)
         if lies_in(graph, body):
             return False
     return True
@@ -432,8 +436,8 @@ def _graph_of(tensor):
     return tensor.graph
 
 
-def _graph_of_trip(trip):
-    return trip.body
+def _graph_of_iteration(iteration):
+    return iteration.body
 
 
 def _graph_of_length(length):

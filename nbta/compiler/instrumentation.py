@@ -43,8 +43,8 @@ class Piece:
         Of the operations that it does; what it is for where there are none.
     loops : tuple of str
         Names of the loops around it, from the outside.
-    ends_trip : bool
-        Whether it is the last one of a trip of the innermost loop.
+    ends_iteration : bool
+        Whether it is the last one of an iteration of the innermost loop.
     numbers : tuple of str
         Types of the operations on single numbers whose time is in it, too.
     ops : tuple of Operation
@@ -56,7 +56,7 @@ class Piece:
     names: tuple
     types: tuple
     loops: tuple = ()
-    ends_trip: bool = False
+    ends_iteration: bool = False
     numbers: tuple = ()
     ops: tuple = ()
     written: tuple = ()
@@ -103,7 +103,7 @@ class InstrumentedEmitter(Emitter):
 
     @contextmanager
     def loop(self, *lines, **options):
-        """A loop of the program, with a clock at the end of each trip and after it."""
+        """A loop of the program, with a clock at the end of each iteration and after it."""
         self._read()
         around, op = self._loops, self._open[-1]
         self._loops = (*around, *op.names)
@@ -113,7 +113,7 @@ class InstrumentedEmitter(Emitter):
         with super().loop(*lines, **options):
             self._mark()
             yield
-            end = Piece(op.names, op.types, self._loops, ends_trip=True, ops=op.ops)
+            end = Piece(op.names, op.types, self._loops, ends_iteration=True, ops=op.ops)
             end.written = self._written
             self._put(end)
         self._loops, self._written = around, before

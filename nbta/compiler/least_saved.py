@@ -96,12 +96,12 @@ class _Saved:
                 return []
             if graph is not read.graph and not self._has_row(read):
                 return []
-            found.append((graph, place.trips, read))
+            found.append((graph, place.iterations, read))
         return found
 
     def _has_row(self, read):
         """Whether what a branch reads could be read ahead of it, as each iteration saves it."""
-        index, count = map(self._tapes.number, (read.inputs[1], self._loop.trips))
+        index, count = map(self._tapes.number, (read.inputs[1], self._loop.iterations))
         return self._tapes.is_row(index, count)
 
     def _is_free(self, tape, value):
@@ -112,7 +112,7 @@ class _Saved:
 
     def _is_here(self, read):
         graph, iterations, _ = read
-        return graph is self._graph and self._tapes.same_trips(iterations, self._iterations)
+        return graph is self._graph and self._tapes.same_iterations(iterations, self._iterations)
 
     def _place_here(self, tape):
         """By what the adjoint iteration reads a tape; None where it has none of that."""

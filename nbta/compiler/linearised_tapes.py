@@ -39,10 +39,10 @@ from nbta.graph.views import (
 from nbta.ops.arrays.tensor_arrays import (
     CREATE,
     GATHER,
+    ITERATION,
     LOOKUP,
     READ,
     SIZE,
-    TRIP,
     WRITTEN,
     Access,
     build,
@@ -159,16 +159,18 @@ def _leaves(tapes, operations):
                 shadows[inner].append((op, depth))
                 found[inner] += []
         if op.record in (RESTORE, RESTORE_ROWS) and not op.outputs[0].spec.is_tape:
-            source, trips = tapes.reaching_definition(op.inputs[0])
+            source, iterations = tapes.reaching_definition(op.inputs[0])
             if is_loop(source.op):
-                found[Tape(source.op, source.index)].append((op, trips))
+                found[Tape(source.op, source.index)].append((op, iterations))
             elif not is_shadow(source):
                 raise NotCompiledError(f"{op.name} restores from a tape that only the run knows")
     for tape, reads in found.items():
         if is_shadow(tape.last):
             continue
         save, before = _saves(tape)
-        depths = [len(trips) for _, trips in reads] + [depth for _, depth in shadows[tape]]
+        depths = [len(iterations) for _, iterations in reads] + [
+            depth for _, depth in shadows[tape]
+        ]
         owners = owners_of(tape.loop, [op for op, _ in reads + shadows[tape]], max(depths))
         once = len(owners or ()) == 1 or (not before and save.graph is tape.body)
         if save is None or owners is None or not once:
@@ -177,11 +179,11 @@ def _leaves(tapes, operations):
     return leaves
 
 
-def _innermost(source, trips):
+def _innermost(source, iterations):
     """The tape of values that are no tapes in a tape, and how many loops are around that."""
     if not is_loop(source.op):
         raise NotCompiledError(f"{source.name} is a tape that only the run knows")
-    tape, depth = Tape(source.op, source.index), len(trips)
+    tape, depth = Tape(source.op, source.index), len(iterations)
     while (save := _saves(tape)[0]) is not None and save.inputs[2].spec.is_tape:
         inner = made(save.inputs[2])
         if not (is_loop(inner.op) and lies_in(inner.graph, tape.body)):
@@ -197,8 +199,8 @@ def _under(tapes, tensor):
     if not is_shadow(source):
         return tapes.reaching_definition(source)
     if op.record is RESTORE:
-        outer, trips = _under(tapes, op.inputs[0])
-        return made(Tape(outer.op, outer.index).value), (*trips, op.inputs[1])
+        outer, iterations = _under(tapes, op.inputs[0])
+        return made(Tape(outer.op, outer.index).value), (*iterations, op.inputs[1])
     if op.record in (SHADOW, ADD_SAVED, ADD_SHADOWS):
         return _under(tapes, op.inputs[0])
     if is_branch(op):
@@ -242,12 +244,12 @@ def owners_of(loop: Operation, users, depth) -> list | None:
     return None if around is None else [loop, *around]
 
 
-def _level(owners, op, trips):
-    """The place of the innermost of some owners after which an operation uses what trips made."""
+def _level(owners, op, iterations):
+    """The place of the innermost owner after which an operation uses what iterations made."""
     passed = 0
     for place, owner in enumerate(owners):
         passed += place > 0 and is_loop(owner)
-        if passed == len(trips) and lies_in(op.graph, owner.graph):
+        if passed == len(iterations) and lies_in(op.graph, owner.graph):
             return place
     raise NotCompiledError(f"{op.name} uses a tape outside of the loops that made it")
 
@@ -255,7 +257,7 @@ def _level(owners, op, trips):
 def _is_saved_around(leaf):
     """Whether a loop in the body of another one saves one number, always the same."""
     plain = _is_number(leaf.value) and len(leaf.owners) > 1 and is_loop(leaf.owners[1])
-    plain = plain and all(op.record is RESTORE and trips for op, trips in leaf.reads)
+    plain = plain and all(op.record is RESTORE and iterations for op, iterations in leaf.reads)
     return plain and _is_invariant(leaf.value, leaf.tape.body)
 
 
@@ -288,9 +290,9 @@ def _save_around(leaf, nests):
         value = Loop(loop).add_variable(none, lambda _: leaf.value)
     outside = _nest_of(leaf.owners[1:], nests)
     saved = outside.keep(around.resolve(origin(value)))
-    for read, trips in leaf.reads:
-        level = _level(leaf.owners, read, trips)
-        found = outside.kept(saved, trips, level - 1, leaf.value.spec)
+    for read, iterations in leaf.reads:
+        level = _level(leaf.owners, read, iterations)
+        found = outside.kept(saved, iterations, level - 1, leaf.value.spec)
         substitute(read.graph, {read.outputs[0]: read.graph.resolve(found)})
 
 
@@ -339,14 +341,14 @@ class Nest:
     def total(self) -> Tensor:
         """How many iterations all runs of the loop make, after the nest."""
         if len(self._owners) == 1:
-            return Loop(self.filling).trips
+            return Loop(self.filling).iterations
         if self._begin is None:
             assert self.begin is not None  # it counts, and finds the total
         return self._total
 
     def _counted(self, begin):
         self._begin = begin
-        return add(begin, Loop(self.filling).trips)
+        return add(begin, Loop(self.filling).iterations)
 
     def join(self, leaf: Leaf) -> tuple:
         """Put one array in place of all tapes; its handle, and its flow after each owner."""
@@ -365,9 +367,9 @@ class Nest:
 
         bodies = bodies_of(self._home, save)
         flows = threaded(bodies, flow, written)[len(bodies) - len(self._bodies()) :]
-        for read, trips in leaf.reads:
-            level = _level(self._owners, read, trips)
-            self._read(read, array.handle, flows[level], self.index(read, trips, level))
+        for read, iterations in leaf.reads:
+            level = _level(self._owners, read, iterations)
+            self._read(read, array.handle, flows[level], self.index(read, iterations, level))
         return array.handle, flows
 
     def _read(self, op, handle, flow, index):
@@ -382,53 +384,53 @@ class Nest:
                 found = graph.create(GATHER, inputs, dict(op.attrs))
         substitute(graph, {op.outputs[0]: found.outputs[0]})
 
-    def index(self, op, trips, level) -> Tensor:
+    def index(self, op, iterations, level) -> Tensor:
         """Where an operation finds, among the values of all iterations, the one that it names."""
         graph, index = op.graph, op.inputs[1]
         if not self._is_repeated:
             return index
         with graph.as_default(), graph.control_dependencies(None):
-            return add(graph.resolve(self.start(trips, level)), as_long(index))
+            return add(graph.resolve(self.start(iterations, level)), as_long(index))
 
-    def start(self, trips, level) -> Tensor:
+    def start(self, iterations, level) -> Tensor:
         """Where the values begin that the loop gave in some iterations of those around it.
 
         After the owner at a place; of the loops around that it is the iteration that runs.
         """
-        if not trips:
+        if not iterations:
             return origin(self.begin)
         outer = next(k for k, owner in enumerate(self._owners) if k and is_loop(owner))
         owners, level = self._owners[outer:], level % len(self._owners)
         outside = self._others.setdefault(owners, Nest(owners, self._others))
         if self._kept is None:
             self._kept = outside.keep(origin(self.begin))
-        if (trips, level) not in self._starts:
-            found = outside.kept(self._kept, trips, level - outer, COUNTER)
-            self._starts[trips, level] = found
-        return self._starts[trips, level]
+        if (iterations, level) not in self._starts:
+            found = outside.kept(self._kept, iterations, level - outer, COUNTER)
+            self._starts[iterations, level] = found
+        return self._starts[iterations, level]
 
-    def start_of(self, loop, op, trips) -> Tensor:
+    def start_of(self, loop, op, iterations) -> Tensor:
         """Where the values begin that one of the loops gave in some iterations, where ``op`` is."""
         place = next(k for k, owner in enumerate(self._owners) if owner is loop)
         if not place:
-            return self.start(trips, _level(self._owners, op, trips))
+            return self.start(iterations, _level(self._owners, op, iterations))
         begin = origin(self.begin)
         for owner in self._owners[1 : place + 1]:
             begin = origin(variable_of(begin).first) if is_loop(owner) else begin
-        return self._saved_around(begin, place, op, trips)
+        return self._saved_around(begin, place, op, iterations)
 
-    def length_of(self, op, trips) -> Tensor:
+    def length_of(self, op, iterations) -> Tensor:
         """How many iterations the loop made in some iterations of those around it."""
-        return self._saved_around(Loop(self.filling).trips, 0, op, trips)
+        return self._saved_around(Loop(self.filling).iterations, 0, op, iterations)
 
-    def _saved_around(self, number, place, op, trips):
+    def _saved_around(self, number, place, op, iterations):
         """A number of the body that the loop of a place lies in, in some iterations."""
         around = [k for k, owner in enumerate(self._owners) if k > place and is_loop(owner)]
-        outer, level = around[0], _level(self._owners[place:], op, trips)
+        outer, level = around[0], _level(self._owners[place:], op, iterations)
         outside = _nest_of(self._owners[outer:], self._others)
         for owner in self._owners[place + 1 : outer]:
             number = out_of_branch(Branch(owner), number)
-        found = outside.kept(outside.keep(number), trips, place + level - outer, COUNTER)
+        found = outside.kept(outside.keep(number), iterations, place + level - outer, COUNTER)
         return op.graph.resolve(found)
 
     def keep(self, value) -> tuple:
@@ -445,14 +447,16 @@ class Nest:
 
         return array.handle, threaded([body, *self._bodies()], array.flow, written)[1:]
 
-    def kept(self, joined, trips, level, spec) -> Tensor:
+    def kept(self, joined, iterations, level, spec) -> Tensor:
         """What an array made by `keep` has of some iterations, read after the owner at a place."""
         handle, flows = joined
-        graph = max(self._owners[level].graph, *(trip.graph for trip in trips), key=depth)
+        graph = max(
+            self._owners[level].graph, *(iteration.graph for iteration in iterations), key=depth
+        )
         with graph.as_default(), graph.control_dependencies(None):
-            index = as_long(graph.resolve(trips[-1]))
+            index = as_long(graph.resolve(iterations[-1]))
             if self._is_repeated:
-                index = add(graph.resolve(self.start(trips[:-1], level)), index)
+                index = add(graph.resolve(self.start(iterations[:-1], level)), index)
             array = Access(*map(graph.resolve, (handle, flows[level])))
             return array.read(index, spec, WRITTEN)
 
@@ -602,14 +606,14 @@ class _Sums:
         return _Part(*(_result(case, ends) for ends in zip(*parts, strict=True)))
 
     def _zeros(self, op):
-        source, trips = _under(self._tapes, op.inputs[0])
-        nest, value = self._nest(source, op, trips)
-        if trips:
+        source, iterations = _under(self._tapes, op.inputs[0])
+        nest, value = self._nest(source, op, iterations)
+        if iterations:
             goal = _goal(op.outputs[0])
             if goal is None:
-                return self._own(op, nest, value, source, trips)
+                return self._own(op, nest, value, source, iterations)
             whole = self.part(goal.inputs[0])
-            start = nest.start_of(source.op, op, trips)
+            start = nest.start_of(source.op, op, iterations)
             return whole._replace(sums=op.graph.resolve(whole.sums), start=start)
         if _is_ragged(op, value):
             return self._array(op, source)
@@ -619,24 +623,27 @@ class _Sums:
             total = as_long(build(SIZE, [array.handle, array.flow])[0])
         return self._tensor(op, value, total)
 
-    def _own(self, op, nest, value, source, trips):
+    def _own(self, op, nest, value, source, iterations):
         """What stands for a shadow that nothing outside of the iteration sees."""
         if source.op is not nest.filling:
             raise NotCompiledError(f"{op.name} is of tapes of several loops")
-        length = nest.length_of(op, trips)
+        length = nest.length_of(op, iterations)
         if not _is_ragged(op, value):
             return self._tensor(op, value, length)
-        array = self._copied(op, Tape(source.op, source.index), nest, trips, length)
+        array = self._copied(op, Tape(source.op, source.index), nest, iterations, length)
         found = array.gradient(op.name, clear_after_read=False)
         return _Part(found.flow, None, found.handle)
 
-    def _copied(self, op, tape, nest, trips, length):
+    def _copied(self, op, tape, nest, iterations, length):
         """An array of the values of several shapes that the loop of a nest saved in an iteration.
 
         The array that has those of all iterations is no forward array for gradients in each.
         """
         leaf, handle, flows = self._arrays[tape]
-        start, flow = nest.start_of(tape.loop, op, trips), flows[_level(leaf.owners, op, trips)]
+        start, flow = (
+            nest.start_of(tape.loop, op, iterations),
+            flows[_level(leaf.owners, op, iterations)],
+        )
         own, spec = _array(leaf.value), Spec(leaf.value.dtype, (None,) * leaf.value.spec.rank)
 
         def iteration(number, end):
@@ -678,10 +685,10 @@ class _Sums:
         leaf, handle, flows = self._arrays[_innermost(source, ())[0]]
         return leaf, Access(op.graph.resolve(handle), op.graph.resolve(flows[-1]))
 
-    def _nest(self, source, op, trips):
+    def _nest(self, source, op, iterations):
         """The loops that make the values of a tape that an operation uses, and one of these."""
         tape = Tape(source.op, source.index)
-        owners = owners_of(tape.loop, [op], len(trips))
+        owners = owners_of(tape.loop, [op], len(iterations))
         if owners is None:
             raise NotCompiledError(f"{op.name} uses a tape outside of the loops that made it")
         while (value := _saves(tape)[0].inputs[2]).spec.is_tape:
@@ -714,9 +721,9 @@ class _Sums:
         return part._replace(sums=array.write(place, op.inputs[2]))
 
     def _of_outer(self, op):
-        part, (source, trips) = self.part(op.inputs[0]), _under(self._tapes, op.outputs[0])
-        nest, _ = self._nest(source, op, trips)
-        return part._replace(start=nest.start_of(source.op, op, trips))
+        part, (source, iterations) = self.part(op.inputs[0]), _under(self._tapes, op.outputs[0])
+        nest, _ = self._nest(source, op, iterations)
+        return part._replace(start=nest.start_of(source.op, op, iterations))
 
 
 def _result(case, ends) -> Tensor | None:
@@ -811,11 +818,11 @@ def _is_ragged(op, value):
 
 @contract(requires=[Fact.RANKS])
 @changes
-def forget_trips(program: Program) -> Program:
-    """Find gradient arrays without the trip's number where the trip makes the forward array itself.
+def forget_iterations(program: Program) -> Program:
+    """Find gradient arrays without the iteration's number where it makes the forward array.
 
-    A body that calls `gradients` numbers its trips, for arrays that all of them see. What a trip
-    makes is seen by no other trip, and has gradient arrays of its own as it is.
+    A body that calls `gradients` numbers its iterations, for arrays that all of them see. What an
+    iteration makes is seen by no other iteration, and has gradient arrays of its own as it is.
     """
     lookups = defaultdict(list)
     for op in running(program):
@@ -824,17 +831,21 @@ def forget_trips(program: Program) -> Program:
     if not lookups:
         return program
     tapes = analysis(Tapes, program)
-    found = [ops for ops in lookups.values() if all(_is_of_trip(tapes, op) for op in ops)]
+    found = [ops for ops in lookups.values() if all(_is_of_iteration(tapes, op) for op in ops)]
     for op in chain.from_iterable(found):
         del op.inputs[2:]
         op.graph.changed()
     return prune.in_place(program) if found else program
 
 
-def _is_of_trip(tapes, lookup):
-    """Whether the array was made in the trip whose number the lookup has."""
-    array, trip = (
+def _is_of_iteration(tapes, lookup):
+    """Whether the array was made in the iteration whose number the lookup has."""
+    array, iteration = (
         tapes.uses.array(lookup.inputs[0]),
         tapes.reaching_definition(lookup.inputs[2]).tensor.op,
     )
-    return array is not None and trip.record is TRIP and lies_in(array[0].graph, trip.graph)
+    return (
+        array is not None
+        and iteration.record is ITERATION
+        and lies_in(array[0].graph, iteration.graph)
+    )

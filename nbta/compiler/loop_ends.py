@@ -17,7 +17,7 @@ from nbta.graph.graph import everything
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import Loop
 from nbta.ops.core.arithmetic import WHERE, equal, mod, not_equal
-from nbta.ops.loops.trip_counts import compared, constant_of, is_integer
+from nbta.ops.loops.iteration_counts import compared, constant_of, is_integer
 from nbta.tuning import END_ITERATIONS
 
 
@@ -100,7 +100,7 @@ class _Ends:
 
     def __init__(self, loop: Loop, counts: Counts):
         self._body, self.counts = loop.body, counts.apart()
-        self._iterations, self._bound = counts.trips(loop.op), counts.bound(loop.body)
+        self._iterations, self._bound = counts.iterations(loop.op), counts.bound(loop.body)
 
     def truth(self, op) -> tuple[int | None, bool]:
         """From how many iterations on a comparison is settled, and what it is then."""

@@ -275,7 +275,7 @@ class _Unit:
     def _repeated(self):
         """Loops outside of loops that are alike but for names, as those of equal layers are.
 
-        What the run tells is how often they go round: few trips would not be worth a call.
+        What the run tells is how often they go round: few iterations would not be worth a call.
         """
         found: dict = {}
         for node in self.statements:
@@ -407,7 +407,7 @@ class _Function:
         self.variables: dict[str, Typed] = {}
         self.exits: list = []  # what is after each of the loops around
         self.has_loops = False
-        self.open_loops = 0  # those made so far whose number of trips no constant tells
+        self.open_loops = 0  # those made so far whose number of iterations no constant tells
         body = self.builder.append_basic_block("body")
         self.builder.branch(body)
         self.builder.position_at_end(body)
@@ -843,7 +843,7 @@ class _Function:
         intrinsics.share_calls(self.unit.module, self.unit.is_large or not self.exits)
 
     def _do_for(self, node):
-        """A loop over a range of int64, tested after each trip."""
+        """A loop over a range of int64, tested after each iteration."""
         builder, ends = self.builder, (node.start, node.stop, node.step)
         start, stop, step = [self.cast(self.value(end), types.int64) for end in ends]
         body, end = builder.append_basic_block("for"), builder.append_basic_block("end")
@@ -1060,7 +1060,7 @@ def _table(module, rows):
 
 
 def _short_length(node):
-    """The trips of a loop of a short known length that goes along items; 0 of any other."""
+    """The iterations of a loop of a short known length that goes along items; 0 of any other."""
     count = node.ends[0]
     known = len(node.ends) == 1 and isinstance(count, Constant) and count.value in SHORT_LOOPS
     plain = all(isinstance(statement, Assign | Store) for statement in node.body)
@@ -1082,18 +1082,18 @@ def _computed(value):
     return f"{value.opname}({', '.join(map(_computed, value.operands))})"
 
 
-#: Of a loop around another one, whose inner loop LLVM would divide into vectors once for each trip:
-#: 16 times for 16 rows.
+#: Of a loop around another one, whose inner loop LLVM would divide into vectors once for each
+#: iteration: 16 times for 16 rows.
 _ROLLED = ("llvm.loop.unroll.disable",)
 
 
 def _in_vectors(count):
     """Options of LLVM's for a short loop: to unroll it by vector instructions, not by items.
 
-    Unrolled first, which LLVM does to all loops of few trips, it would be single items, or else
-    vectors along the loop around it, whose items lie apart. What is left behind the last whole
-    vector takes longer than narrower vectors do (a loop of 10 trips in fours twice as long as in
-    twos), so that these are as wide as goes into the length.
+    Unrolled first, which LLVM does to all loops of few iterations, it would be single items, or
+    else vectors along the loop around it, whose items lie apart. What is left behind the last whole
+    vector takes longer than narrower vectors do (a loop of 10 iterations in fours twice as long as
+    in twos), so that these are as wide as goes into the length.
     """
     width = math.gcd(count, WIDEST_VECTOR) if count else 1
     return [("llvm.loop.vectorize.width", ir.Constant(ir.IntType(32), width))][: width > 1]

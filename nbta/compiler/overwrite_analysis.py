@@ -1,21 +1,22 @@
 """Items that a loop reads and nothing writes any more: what comes after it reads them again.
 
 A loop that fills an array, or changes it in place, mostly reads items that are final: those of
-earlier trips in a recurrence, the rows above in a decomposition. The last version of the array has
-them, so that no tape need keep them; tools for source transformation know that as the analysis of
-values to be recorded (Hascoet, Naumann and Pascual, "To be recorded" analysis in reverse-mode
+earlier iterations in a recurrence, the rows above in a decomposition. The last version of the array
+has them, so that no tape need keep them; tools for source transformation know that as the analysis
+of values to be recorded (Hascoet, Naumann and Pascual, "To be recorded" analysis in reverse-mode
 automatic differentiation, 2005).
 
-That a write in a later trip, or later in the same one, goes to another item is shown along one
-axis: the indices of both are linear forms in the numbers of trips, and one is proven to be greater.
-This is the dependence test of compilers, direction by direction (Banerjee, Dependence Analysis,
-1997): for a later trip of each loop around both, the loops around that in the same one.
+That a write in a later iteration, or later in the same one, goes to another item is shown along one
+axis: the indices of both are linear forms in the numbers of iterations, and one is proven to be
+greater. This is the dependence test of compilers, direction by direction (Banerjee, Dependence
+Analysis, 1997): for a later iteration of each loop around both, the loops around that in the same
+one.
 """
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from nbta.compiler.induction import Counts, Linear, Trip, depth, is_outside
+from nbta.compiler.induction import Counts, Iteration, Linear, depth, is_outside
 from nbta.graph.graph import lies_in
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import Loop, Variable, is_loop, origin
@@ -31,7 +32,7 @@ class Item(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """A version of an array in a trip, and whether it comes after the one that is read."""
+    """A version of an array in an iteration, and whether it comes after the one that is read."""
 
     version: Tensor
     is_later: bool
@@ -52,9 +53,9 @@ def last_version(counts: Counts, item: Item, graph) -> Tensor | None:
         found = _variable(version)
         if found is None:
             return None
-        variable, trip = found
+        variable, iteration = found
         bodies.append(variable.loop.body)
-        others = [made for made in trip if made.version is not read]
+        others = [made for made in iteration if made.version is not read]
         writes += [(write, bodies[-1], made.is_later) for made in others for write in _writes(made)]
         version = read = variable.last
     if not bodies:
@@ -64,7 +65,7 @@ def last_version(counts: Counts, item: Item, graph) -> Tensor | None:
 
 
 def _variable(version) -> tuple[Variable, list[_Made]] | None:
-    """The variable of a loop that a version belongs to, and all versions that a trip makes."""
+    """The variable of a loop that a version belongs to, and all versions of an iteration."""
     body, owner = version.graph, getattr(version.graph, "owner", None)
     if owner is None or not is_loop(owner) or body is not Loop(owner).body:
         return None
@@ -93,7 +94,7 @@ def _before(version):
 
 
 def _writes(made) -> Iterator[Operation | None]:
-    """What makes a version of the one before, in trips of loops too; None for what is unknown."""
+    """What makes a version of the one before, in iterations too; None for what is unknown."""
     op = made.version.op
     if not is_loop(op):
         yield op
@@ -144,12 +145,12 @@ class _Forms:
         if type(part) is int:
             return Linear(part) if part >= 0 else None
         form = self._counts.number(part)
-        varying = {a: n for a, n in form.terms.items() if type(a) is not Trip}
+        varying = {a: n for a, n in form.terms.items() if type(a) is not Iteration}
         fixed = all(is_outside(Linear(0, {a: n}), self._bodies[-1]) for a, n in varying.items())
         return form if fixed and self._counts.is_natural(form) else None
 
     def miss(self, write, body, is_later) -> bool:
-        """Whether a write goes to other items in later trips, and in the same one if it is later.
+        """Whether a write goes to other items in later iterations, or later in the same one.
 
         ``body`` is the innermost that it is in together with the read.
         """
@@ -164,9 +165,9 @@ class _Forms:
         return all(any(self._differ(*pair, *case) for pair in pairs) for case in cases)
 
     def _differ(self, read, write, same, later):
-        """Whether indices are always above others, or below, in the same trips of some loops.
+        """Whether indices are always above others, or below, in the same iterations of some loops.
 
-        Of the loop of ``later`` the write is in a later trip, of those further in, in any.
+        Of the loop of ``later`` the write is in a later iteration, of those further in, in any.
         """
         (low, high), (least, greatest) = read, write
         if self._above(high, least, same, later):
@@ -180,20 +181,21 @@ class _Forms:
         low, high = self._least(write, same), self._least(read * -1, same)
         if low is None or high is None:
             return False
-        step = low.terms.get(Trip(later), 0) if later is not None else 0
+        step = low.terms.get(Iteration(later), 0) if later is not None else 0
         return step >= 0 and self._counts.is_natural(low + high + (step - 1))
 
     def _least(self, form, same):
-        """What a form is not below in any trip of loops that are further in; None if unknown."""
+        """What a form is not below in any iteration of loops further in; None if unknown."""
         while inner := [atom for atom in form.terms if self._is_inner(atom, same)]:
-            trip = max(inner, key=lambda atom: depth(atom.body))  # its bound may name the others
-            n, bound = form.terms[trip], self._counts.bound(trip.body)
-            form = form - Linear(0, {trip: n})
+            # its bound may name the others
+            iteration = max(inner, key=lambda atom: depth(atom.body))
+            n, bound = form.terms[iteration], self._counts.bound(iteration.body)
+            form = form - Linear(0, {iteration: n})
             if n < 0 and bound is None:
                 return None
             form = form + (bound - Linear(1)) * n if n < 0 else form
         return form
 
     def _is_inner(self, atom, same):
-        around = type(atom) is Trip and lies_in(atom.body, self._bodies[-1])
+        around = type(atom) is Iteration and lies_in(atom.body, self._bodies[-1])
         return around and not any(atom.body is body for body in same)

@@ -277,7 +277,7 @@ def _shared(copy: Copy, op: Operation, inputs):
 
 @contract()
 def hoist(program: Program) -> Program:
-    """Compute before a loop what no trip of it changes, as far as that cannot fail."""
+    """Compute before a loop what no iteration of it changes, as far as that cannot fail."""
     found = any(_has_movable(Loop(op)) for op in running(program) if is_loop(op))
     return rebuild(program, _hoisted) if found else program
 

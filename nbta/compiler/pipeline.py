@@ -10,7 +10,7 @@ from nbta.compiler.checkpoint_segments import loops_of_segments
 from nbta.compiler.filled_arrays import pack_arrays
 from nbta.compiler.gradient_passes import gradients_to_tensors
 from nbta.compiler.least_saved import save_least
-from nbta.compiler.linearised_tapes import flows_of_tapes, forget_trips, tapes_to_arrays
+from nbta.compiler.linearised_tapes import flows_of_tapes, forget_iterations, tapes_to_arrays
 from nbta.compiler.manager import Manager, settings
 from nbta.compiler.passes import fold_constants, hoist, keep_all, prune, share
 from nbta.compiler.plain_products import use_plain_products
@@ -36,8 +36,8 @@ ENDS = (keep_all, loops_of_segments)
 #: After those, in this order too. Some take sums in another order, as their contracts say.
 LOWERING = (
     flows_of_tapes, simplify_shapes, shapes_of_variables, prune, fold_constants, hoist, share,
-    hoist_elementwise, forget_trips, fuse_adjoint_loops, read_in_branches, rematerialise, prune,
-    save_least, keep_elements, detach_gradients, gradients_to_tensors, simplify_shapes,
+    hoist_elementwise, forget_iterations, fuse_adjoint_loops, read_in_branches, rematerialise,
+    prune, save_least, keep_elements, detach_gradients, gradients_to_tensors, simplify_shapes,
     arrays_to_tensors, rematerialise, prune, save_least, arrays_to_tensors, gradients_to_tensors,
     share_tapes, prune, share, tapes_to_arrays, rows_of_elementwise, hoist_products,
     sum_products_outside, items_of_parts, add_items_after_loops, read_before_branches,

@@ -1,9 +1,9 @@
-"""Rows of a large matrix that a loop over tiles asks for one trip ahead.
+"""Rows of a large matrix that a loop over tiles asks for one iteration ahead.
 
-A tile's trips read a few kilobytes of each row, so that nothing read so far tells the processor
-where it goes on (`nbta.codegen.prefetching`). With 50 rows of 80,000 numbers a third of a
+A tile's iterations read a few kilobytes of each row, so that nothing read so far tells the
+processor where it goes on (`nbta.codegen.prefetching`). With 50 rows of 80,000 numbers a third of a
 gradient's time went by in waiting for them. The loop that reads them first asks for those of its
-next trip; later ones, such as the loop back, find them in the cache.
+next iteration; later ones, such as the loop back, find them in the cache.
 """
 
 from nbta.codegen.values import Block, product, times, total
@@ -11,17 +11,21 @@ from nbta.codegen.windows import strides_of
 from nbta.graph.graph import Tensor
 from nbta.graph.views import is_loop, origin
 from nbta.ops.indexing.items import GETITEM, SLICE, index_of
-from nbta.shapes import TripDim
+from nbta.shapes import IterationDim
 from nbta.tuning import PREFETCH_STRETCH, PREFETCHED_MATRIX
 
 
 def look_ahead(code, op) -> None:
-    """Let the loop over a tile's part of a row ask for that of the next trip's row."""
+    """Let the loop over a tile's part of a row ask for that of the next iteration's row."""
     part = code.values.get(op.outputs[0]) if op.record is SLICE else None
     if not isinstance(part, Block) or len(part.dimensions) != 1 or not part.offset:
         return
     dimension, read = op.outputs[0].spec.shape[0], op.inputs[0].op
-    if type(dimension) is not TripDim or read.record is not GETITEM or read.graph is not op.graph:
+    if (
+        type(dimension) is not IterationDim
+        or read.record is not GETITEM
+        or read.graph is not op.graph
+    ):
         return
     x, key = read.inputs[0], (origin(read.inputs[0]), dimension)
     step = _step(code, read, code.values[x]) if key not in code.asked else None
@@ -31,7 +35,7 @@ def look_ahead(code, op) -> None:
 
 
 def _step(code, read, matrix):
-    """How far apart the rows of two trips are: source, and whether they go backwards."""
+    """How far apart the rows of two iterations are: source, and whether they go backwards."""
     body = read.graph
     if not is_loop(getattr(body, "owner", None)) or matrix.offset or len(matrix.dimensions) < 2:
         return None

@@ -1,7 +1,7 @@
 """Passes that do in one product of large matrices what a loop does in many of small ones.
 
-For that, the values of all trips lie below each other (`Stacks`): in a tensor, or in an array that
-the loop fills.
+For that, the values of all iterations lie below each other (`Stacks`): in a tensor, or in an array
+that the loop fills.
 """
 
 from typing import NamedTuple
@@ -31,37 +31,37 @@ from nbta.ops.linalg.products import MATMUL, OUTER, matmul
 from nbta.ops.loops.aliases import ArrayUses, array_of
 from nbta.ops.loops.bodies import trace
 from nbta.ops.loops.branch import add_case
-from nbta.ops.loops.trip_counts import compared
+from nbta.ops.loops.iteration_counts import compared
 
 
 class Stacks:
-    """Values of a loop's body, stacked after the loop in one order of the trips.
+    """Values of a loop's body, stacked after the loop in one order of the iterations.
 
-    The order is that of the trips, or the opposite one where the body reads rows and slots from the
-    last to the first, so that these need not be turned.
+    The order is that of the iterations, or the opposite one where the body reads rows and slots
+    from the last to the first, so that these need not be turned.
     """
 
     def __init__(self, loop, counts, uses):
         self.loop, self.body = loop, Loop(loop).body
         self._counts, self._uses = counts, uses
-        self._trips = counts.trips(loop)
+        self._iterations = counts.iterations(loop)
         self._known = self._count_on_entry()
         self._order, self._slot = 1, Loop(loop).counter
         self._arrays: dict[Tensor, Access] = {}
         self._found = {}
 
     def _count_on_entry(self):
-        """The tensor that the trips are counted up to, where it is known before the loop."""
+        """The tensor that the iterations are counted up to, where it is known before the loop."""
         limit = compared(Loop(self.loop).condition)
         found = limit and self._counts.affine(limit.low, self.body)
         if found is None or limit.more:
             return None
         (first, step), limit = found, origin(limit.high)
         plain = step == 1 and first == Linear(0)
-        return limit if plain and self._counts.number(limit) == self._trips else None
+        return limit if plain and self._counts.number(limit) == self._iterations else None
 
     def choose_order(self, tensors) -> None:
-        """Go through the trips as most of the tensors do that are rows and slots already."""
+        """Go through the iterations as most of the tensors do that are rows and slots already."""
         ways = [(tensor, self._direction(tensor)) for tensor in tensors]
         backwards = [tensor for tensor, way in ways if way == -1]
         forwards = [tensor for tensor, way in ways if way == 1]
@@ -69,13 +69,13 @@ class Stacks:
             self._order, self._slot = -1, backwards[0].op.inputs[1]
 
     def _direction(self, tensor):
-        """How a row or slot of something that is there goes with the trips; None for others."""
+        """How a row or slot of something there goes with the iterations; None for others."""
         found = self._counts.direction
         if tensor.op.record is GETITEM and self._is_row(tensor):
             length = self._counts.length(tensor.op.inputs[0])
             return found(tensor.op.inputs[1], self.loop, length)
         if tensor.op.record is READ and self._is_slot(tensor):
-            return found(tensor.op.inputs[1], self.loop, self._trips)
+            return found(tensor.op.inputs[1], self.loop, self._iterations)
         return None
 
     def _is_row(self, tensor):
@@ -126,19 +126,19 @@ class Stacks:
         return Access(start.handle, Loop(self.loop).add_variable(start.flow, following))
 
     def _limit(self):
-        """What the trips are counted up to, in the graph around the loop."""
+        """What the iterations are counted up to, in the graph around the loop."""
         if self._known.op.record is CONSTANT:
             return constant_in(self.loop.graph, self._known.op.attrs["value"])
         return self.loop.graph.resolve(self._known)
 
     def never_fails(self, tensor) -> bool:
-        """Whether the values can be stacked where there was no trip."""
+        """Whether the values can be stacked where there was no iteration."""
         if self._direction(tensor) is not None and tensor.op.record is GETITEM:
             return True
         return shapes.is_known(tensor.spec.shape)
 
     def stacked(self, tensor):
-        """The values of all trips, in the graph that is being built."""
+        """The values of all iterations, in the graph that is being built."""
         key = (current(), tensor)
         if key not in self._found:
             self._found[key] = self._stacked(tensor)
@@ -163,8 +163,8 @@ class Stacks:
 
     def _gathered(self, tensor, array, turn):
         """The slots of an array from the first to the last, or the other way."""
-        graph, fixed = current(), None if self._trips.terms else self._trips.constant
-        count = np.int64(fixed) if fixed is not None else graph.resolve(Loop(self.loop).trips)
+        graph, fixed = current(), None if self._iterations.terms else self._iterations.constant
+        count = np.int64(fixed) if fixed is not None else graph.resolve(Loop(self.loop).iterations)
         slots = arange(count) if turn == 1 else arange(count - 1, np.int64(-1), np.int64(-1))
         self._note_length(slots)
         known = tensor.spec.shape if shapes.is_known(tensor.spec.shape) else None
@@ -173,9 +173,9 @@ class Stacks:
         return build(GATHER, [handle, slots, flow], attrs)[0]
 
     def _note_length(self, slots):
-        """Say of indices of all trips how many they are, where that is the length of an axis."""
-        terms = list(self._trips.terms.items())
-        plain = slots.op.record is RANGE and self._trips.constant == 0
+        """Say of indices of all iterations how many they are, if that is an axis' length."""
+        terms = list(self._iterations.terms.items())
+        plain = slots.op.record is RANGE and self._iterations.constant == 0
         if plain and len(terms) == 1 and isinstance(terms[0][0], shapes.Dim) and terms[0][1] == 1:
             slots.op.attrs["dimension"] = terms[0][0]
             slots.spec = slots.spec._replace(shape=(terms[0][0],))
@@ -208,7 +208,7 @@ def _hoist(loop):
 
 
 def _is_row_product(op, loop, counts):
-    """Whether it multiplies each row of a tensor, one a trip, with a matrix from around."""
+    """Whether it multiplies each row of a tensor, one per iteration, with a matrix from around."""
     row, matrix = op.inputs
     sources = Loop(loop).body.sources
     if not is_row(row) or matrix not in sources or row.op.inputs[0] not in sources:
@@ -243,7 +243,7 @@ def _times(rows, matrix):
 
 
 def _flat(rows):
-    """The rows of all trips, each one or several rows of a matrix, below each other."""
+    """The rows of all iterations, each one or several rows of a matrix, below each other."""
     if rows.spec.rank == 2:
         return rows
     first, second, third = rows.spec.shape
@@ -267,8 +267,8 @@ def _reshaped(tensor, lengths, pattern):
 def sum_products_outside(program: Program) -> Program:
     """Sum what a loop adds up, such as the gradient of a weight, by one product after the loop.
 
-    What it multiplies in each trip is stacked, as far as no tensor or array has it already. The
-    sums are the same but for the order of additions.
+    What it multiplies in each iteration is stacked, as far as no tensor or array has it already.
+    The sums are the same but for the order of additions.
     """
     known = moved = None
     for op in _loops(program):
@@ -330,7 +330,7 @@ class _Sums:
     def __init__(self, loop, counts, uses):
         self.loop, self.body = loop, Loop(loop).body
         self._stacks = Stacks(loop, counts, uses)
-        self._trips = counts.trips(loop)
+        self._iterations = counts.iterations(loop)
         self._users = users_of(self.body)
         self._tested = users_of(Loop(loop).cond)
         self._joined = {}
@@ -387,7 +387,7 @@ class _Sums:
         return [term for t in tensor.op.inputs for term in self._terms(t, shape)]
 
     def _product(self, term, first):
-        """How a term is summed over all trips by one operation; None for other terms.
+        """How a term is summed over all iterations by one operation; None for other terms.
 
         ``first`` is something around the loop that has the shape of the term.
         """
@@ -444,7 +444,7 @@ class _Sums:
         return _Sum(op.inputs[0], shape, op.attrs["pattern"])
 
     def _is_regular(self, tensor):
-        """Whether it has one shape in all trips."""
+        """Whether it has one shape in all iterations."""
         shape = tensor.spec.shape
         return shape is not None and all(type(n) is int or n in self._dims for n in shape)
 
@@ -456,7 +456,7 @@ class _Sums:
         return self.body.create(TRANSPOSE, [tensor], {"axes": None}).outputs[0]
 
     def _totals(self, found, used):
-        """The sums, after the loop; where stacks of nothing would fail, only if it made a trip."""
+        """The sums, after the loop; where empty stacks would fail, only if an iteration ran."""
 
         def sums():
             return [self._total(accumulator) for accumulator in found]
@@ -465,16 +465,16 @@ class _Sums:
             first = [a.variable.first for a in found]
             return [zeros(shape_of(tensor), tensor.dtype) for tensor in first]
 
-        graph, trips = self.loop.graph, Loop(self.loop).trips
+        graph, iterations = self.loop.graph, Loop(self.loop).iterations
         with graph.as_default():
-            some = (self._trips - Linear(1)).is_natural()
+            some = (self._iterations - Linear(1)).is_natural()
             if some or all(map(self._stacks.never_fails, used)):
                 return sums()
             with graph.name_scope(self.loop.name.rpartition("/")[2] + "_sums") as scope:
                 names = (f"{scope}some", f"{scope}none")
                 made = zip(names, (sums, nothing), strict=True)
                 branches = [trace(graph, name, [], function) for name, function in made]
-                return add_case(greater(trips, np.int64(0)), branches).outputs
+                return add_case(greater(iterations, np.int64(0)), branches).outputs
 
     def _total(self, accumulator):
         with at_line(accumulator.line):

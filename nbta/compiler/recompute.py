@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbta.compiler.induction import Clamped, Counts, Linear, Trip, is_outside
+from nbta.compiler.induction import Clamped, Counts, Iteration, Linear, is_outside
 from nbta.compiler.loop_ends import is_cheap_remainder
 from nbta.compiler.overwrite_analysis import Item, last_version
 from nbta.compiler.tapes import Tapes, is_shadow, made
@@ -20,17 +20,17 @@ from nbta.ops.core.filling import RANGE
 from nbta.ops.core.shaping import CAST, INT64, cast
 from nbta.ops.indexing.items import GETITEM, SET_ITEM, index_of
 from nbta.ops.indexing.joining import STACK
+from nbta.ops.loops.iteration_counts import Limit, constant_of, is_integer, limit_before
 from nbta.ops.loops.loop import WHILE
 from nbta.ops.loops.residuals import RESTORE, restore
-from nbta.ops.loops.trip_counts import Limit, constant_of, is_integer, limit_before
 
 ADD, SUB, MUL = add.record, subtract.record, multiply.record
 FLOOR_DIVIDE = floor_divide.record
 
 
-def outermost_loop(loop, trips):
+def outermost_loop(loop, iterations):
     """Of a loop and those around it, whose iterations are given, the one around all others."""
-    for _ in trips[1:]:
+    for _ in iterations[1:]:
         loop = next(owner for owner in owners(loop) if is_loop(owner))
     return loop
 
@@ -45,28 +45,28 @@ def kept_by(tapes, loop):
 
 
 class Again:
-    """Builds values that the body of a loop had in a trip.
+    """Builds values that the body of a loop had in an iteration.
 
     Parameters
     ----------
     graph : SubGraph
         Where they are built.
     body : SubGraph
-    trips : tuple of Tensor
-        The indices of the trips, of the loops around the values, from the outside in.
+    iterations : tuple of Tensor
+        The indices of the iterations, of the loops around the values, from the outside in.
     kept : dict of Tape
         By the values that they keep, of the body.
     counts : Counts, optional
         With it, items that are final are read again (`overwrite_analysis`).
     """
 
-    def __init__(self, graph, body, trips, kept, counts=None):
+    def __init__(self, graph, body, iterations, kept, counts=None):
         self._graph, self._made, self._kept, self._counts = graph, {}, kept, counts
-        self._trips = {}
-        for index in reversed(trips):
+        self._iterations = {}
+        for index in reversed(iterations):
             while not is_loop(body.owner):
                 body = body.outer
-            self._trips[body] = index
+            self._iterations[body] = index
             body = body.outer
 
     def make(self, tensor: Tensor) -> Tensor | None:
@@ -89,9 +89,9 @@ class Again:
         return self._made[source]
 
     def _read(self, source):
-        """What a tape gives in the trip, by the same operation as elsewhere in the graph."""
+        """What a tape gives in the iteration, by the same operation as elsewhere in the graph."""
         tape = self._kept[source]
-        index = origin(self._trips[tape.body])
+        index = origin(self._iterations[tape.body])
         graph = index.graph if self._is_there(tape, index) else self._graph
         inputs = list(map(graph.resolve, (tape.last, index)))
         for op in graph.operations:
@@ -106,13 +106,13 @@ class Again:
         counts = self._counts
         if not isinstance(counts, Tapes) or not lies_in(index.graph, tape.loop.graph):
             return False
-        return counts.is_row(counts.number(index), counts.trips(tape.loop))
+        return counts.is_row(counts.number(index), counts.iterations(tape.loop))
 
     def _built(self, source):
         op = source.op
         if op.record is CONSTANT:
             return self._create(CONSTANT, [], op.attrs)
-        if source.graph not in self._trips:
+        if source.graph not in self._iterations:
             return self._elsewhere(source)
         made = self._again(source)
         return self._final(source) if made is None else made
@@ -124,7 +124,7 @@ class Again:
         graph = source.graph
         while is_body_of_branch(graph):
             graph = graph.outer
-        if not (graph in self._trips or lies_in(self._graph, graph)):
+        if not (graph in self._iterations or lies_in(self._graph, graph)):
             return None
         if source.kind != DATA:  # only the same branch of another Case asks for it
             return self._again(source)
@@ -152,7 +152,8 @@ class Again:
     def _far_out(self, inputs):
         """The graph around the loops that do not change some tensors, and what they are there.
 
-        So others tell of whose trip it is. In a branch it stays: others may have no array there.
+        So others tell of whose iteration it is. In a branch it stays: others may have no array
+        there.
         """
         made, graph = list(map(origin, inputs)), self._graph
         free = [tensor for tensor in made if tensor.op.record is not CONSTANT]
@@ -170,7 +171,7 @@ class Again:
     def _restored_again(self, source):
         """What a tape of an earlier loop still has, where others must know what it is.
 
-        Which array a handle stands for, and which trip an integer.
+        Which array a handle stands for, and which iteration an integer.
         """
         read = source.op
         if source.kind == DATA and (source.dtype.kind not in "iu" or source.spec.rank != 0):
@@ -203,7 +204,7 @@ class Again:
     def _after(self, source):
         """What a loop counted, where that follows from its first values."""
         if source.index == 0:
-            return self._trip_count(source)
+            return self._iteration_count(source)
         variable = Loop(source.op).variable(source.index)
         rise = None if self._counts is None else rise_of(self._counts, variable.parameter)
         if rise is None:
@@ -211,19 +212,19 @@ class Again:
         first, total = self.make(variable.first), self._in_all(source.op, rise, self)
         return None if first is None or total is None else self._raised(first, total)
 
-    def _trip_count(self, source):
-        """How many trips a loop made, where that follows from its first values."""
+    def _iteration_count(self, source):
+        """How many iterations a loop made, where that follows from its first values."""
         limit = limit_before(Loop(source.op))
         if limit is None or self._counts is None:
             return None
-        *_, outermost = self._trips
-        clamped = [a for a in self._counts.trips(source.op).terms if type(a) is Clamped]
+        *_, outermost = self._iterations
+        clamped = [a for a in self._counts.iterations(source.op).terms if type(a) is Clamped]
         low, high = map(self.make, (limit.low, limit.high))
         if low is None or high is None or not all(is_outside(a.inner, outermost) for a in clamped):
             return None  # what is not plain must stay what it is: tapes are proven by it
         graph, (low, high) = self._far_out([low, high])
         with graph.as_default(), graph.control_dependencies(None):
-            found = Limit(low, high, limit.more).trips(lambda end: cast(end, source.dtype))
+            found = Limit(low, high, limit.more).iterations(lambda end: cast(end, source.dtype))
             return self._graph.resolve(maximum(found, 0) if clamped else found)
 
     def _final(self, source):
@@ -260,14 +261,14 @@ class Again:
         first, step = map(self.make, ends)
         if first is None or step is None:
             return None
-        trip = self._graph.resolve(self._trips[variable.graph])
-        if trip.dtype != variable.dtype:
-            trip = self._outside(CAST, [trip], {"dtype": variable.dtype})
+        iteration = self._graph.resolve(self._iterations[variable.graph])
+        if iteration.dtype != variable.dtype:
+            iteration = self._outside(CAST, [iteration], {"dtype": variable.dtype})
         if constant_of(step) != 1:
-            trip = self._outside(MUL, [trip, step])
+            iteration = self._outside(MUL, [iteration, step])
         if record is ADD and constant_of(first) == 0:
-            return trip
-        return self._outside(record, [first, trip])
+            return iteration
+        return self._outside(record, [first, iteration])
 
     def _summed(self, variable):
         """A variable that loops in its loop raise, too: a sum over earlier iterations.
@@ -278,15 +279,19 @@ class Again:
         rise = None if self._counts is None else rise_of(self._counts, variable)
         if rise is None:
             return None
-        first, at_first = self.make(found.first), self._rise(rise, body, self._trips)
+        first, at_first = self.make(found.first), self._rise(rise, body, self._iterations)
         if first is None or at_first is None:
             return None
-        return self._raised(first, self._in_trips(self._trips[body], at_first, rise.slope))
+        return self._raised(
+            first, self._in_iterations(self._iterations[body], at_first, rise.slope)
+        )
 
-    def _rise(self, rise, body, trips):
+    def _rise(self, rise, body, iterations):
         """By how much iteration 0 of a body raises a variable, in iterations of those around."""
         made = Again(self._graph, body, (), {}, self._counts)
-        made._trips = ({} if body in trips else {body: None}) | trips | {body: self._number(0)}
+        made._iterations = (
+            ({} if body in iterations else {body: None}) | iterations | {body: self._number(0)}
+        )
         parts = [self._number(rise.fixed), *map(made.make, rise.steps)]
         parts += [self._in_all(loop, inner, made) for loop, inner in rise.loops]
         if any(part is None for part in parts):
@@ -299,10 +304,10 @@ class Again:
         count = around.make(loop.outputs[0])
         if count is None:
             return None
-        at_first = self._rise(rise, Loop(loop).body, around._trips)
-        return None if at_first is None else self._in_trips(count, at_first, rise.slope)
+        at_first = self._rise(rise, Loop(loop).body, around._iterations)
+        return None if at_first is None else self._in_iterations(count, at_first, rise.slope)
 
-    def _in_trips(self, n, at_first, slope):
+    def _in_iterations(self, n, at_first, slope):
         n = self._long(n)
         total = self._outside(MUL, [n, at_first])
         return self._outside(ADD, [total, self._triangular(n, slope)]) if slope else total
@@ -428,9 +433,9 @@ def _slope(counts, loop, rise, body):
 
     The iterations are those of the loop whose body it is in.
     """
-    count = counts.trips(loop)
+    count = counts.iterations(loop)
     rest = Linear(count.constant, count.terms)
-    slope = rest.terms.pop(Trip(body), 0)
+    slope = rest.terms.pop(Iteration(body), 0)
     clamped = any(type(atom) is Clamped for atom in count.terms)
     if clamped or not is_outside(rest, body) or not _is_same(counts, rise, body):
         return None
@@ -442,7 +447,7 @@ def _slope(counts, loop, rise, body):
 def _is_same(counts, rise, body):
     """Whether a rise in a loop in a body is the same in all iterations of the body."""
     return all(_is_fixed(step, body) for step in rise.steps) and all(
-        is_outside(_without(counts.trips(loop), Loop(loop).body.outer), body)
+        is_outside(_without(counts.iterations(loop), Loop(loop).body.outer), body)
         and _is_same(counts, inner, body)
         for loop, inner in rise.loops
     )
@@ -450,7 +455,7 @@ def _is_same(counts, rise, body):
 
 def _without(form, body):
     """A linear form without the iteration number of a body."""
-    return Linear(form.constant, {a: n for a, n in form.terms.items() if a != Trip(body)})
+    return Linear(form.constant, {a: n for a, n in form.terms.items() if a != Iteration(body)})
 
 
 def _is_fixed(tensor, body):

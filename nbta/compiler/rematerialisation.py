@@ -17,8 +17,8 @@ from nbta.ops.loops.residuals import RESTORE
 def rematerialise(program: Program) -> Program:
     """Compute again what a loop keeps on a tape, where that takes little.
 
-    From the number of the trip follow variables that each trip raises by as much, shapes and
-    integers, and rows of captured tensors; from what other tapes of the loop keep anyway follow
+    From the number of the iteration follow variables that each iteration raises by as much, shapes
+    and integers, and rows of captured tensors; from what other tapes of the loop keep anyway follow
     parts of it. `prune` then drops the tapes. What takes operations with numbers is chosen by
     `nbta.compiler.least_saved`.
     """
@@ -53,10 +53,10 @@ def _replaced(tapes, read):
     users = tapes.restores[tape]
     if tape in tapes.shadows or any(op.record is not RESTORE for op in users):
         return False  # the tape stays
-    outermost = outermost_loop(tape.loop, place.trips)
+    outermost = outermost_loop(tape.loop, place.iterations)
     seen = lies_in(read.graph, outermost.graph)  # not from a branch of its own
     kept = kept_by(tapes, outermost) if seen and not any(map(is_multiplied, users)) else {}
-    again = Again(read.graph, tape.body, place.trips, kept, tapes).make(place.tensor)
+    again = Again(read.graph, tape.body, place.iterations, kept, tapes).make(place.tensor)
     if again is None:
         return False
     substitute(read.graph, {read.outputs[0]: again})

@@ -25,7 +25,7 @@ _REST = (slice(1, None),)
 @contract(requires=[Fact.RANKS, Fact.WHOLE_AXES])
 @changes
 def rows_of_elementwise(program: Program) -> Program:
-    """Compute in a loop, a row a trip, what only that loop needs and only row by row.
+    """Compute in a loop, a row per iteration, what only that loop needs and only row by row.
 
     So that what was computed of all rows takes no memory and is not read from it again.
     """
@@ -120,7 +120,7 @@ def _way(tensor, result, counts):
 
 
 def _fits(op):
-    """Whether the shapes of a row are proven to fit, as the loop may make no trip."""
+    """Whether the shapes of a row are proven to fit, as the loop may run no iteration."""
     rank, inputs = op.outputs[0].spec.rank, _values(op)
     if any(tensor.spec.rank is None or tensor.spec.rank > rank for tensor in inputs):
         return False
@@ -189,10 +189,11 @@ def is_expensive(op) -> bool:
 @contract(requires=[Fact.RANKS, Fact.WHOLE_AXES])
 @changes
 def hoist_elementwise(program: Program) -> Program:
-    """Compute before a loop what its trips compute of items of tensors, each for itself.
+    """Compute before a loop what its iterations compute of items of tensors, each for itself.
 
-    That is for elementary functions in loops whose trips are not made side by side, as they change
-    items at places that only the run tells, or go on with what the trip before has left: before
+    That is for elementary functions in loops whose iterations are not made side by side, as they
+    change items at places that only the run tells, or go on with what the iteration before has
+    left: before
      the loop they are vector instructions. What a tape would keep of them is there then.
     """
     counts = analysis(Counts, program)
@@ -201,7 +202,7 @@ def hoist_elementwise(program: Program) -> Program:
 
 
 class _Items:
-    """What a loop computes of items that it reads, one a trip, all of them in one order.
+    """What a loop computes of items that it reads, one per iteration, all of them in one order.
 
     Attributes
     ----------
@@ -260,7 +261,7 @@ class _Items:
         return self.body.create(GETITEM, inputs, attrs).outputs[0]
 
     def _rows(self, tensor):
-        """A tensor of the body, of all trips, before the loop."""
+        """A tensor of the body, of all iterations, before the loop."""
         op = tensor.op
         if op not in self.found:
             constant = op.record is CONSTANT

@@ -1,11 +1,11 @@
-"""Arrays that a trip makes and a trip back reads: what they hold is kept as tensors.
+"""Arrays that an iteration makes and an adjoint iteration reads: what they hold is kept as tensors.
 
-A loop with ``checkpoint=`` in another loop runs its trips again in the trip back of that one, where
-they read again what they read, from an array that the trip forward has made. The tape of the outer
-loop keeps the array's handle for that, by which only Python can find it. But slots are written
-once: after the last write a tensor of all elements says the same, and a tape of tensors is an
-array like any other. Of rows of several lengths it is a vector of all their items, with the
-dimensions of each.
+A loop with ``checkpoint=`` in another loop runs its iterations again in the adjoint iteration of
+that one, where they read again what they read, from an array that the forward iteration has made.
+The tape of the outer loop keeps the array's handle for that, by which only Python can find it. But
+slots are written once: after the last write a tensor of all elements says the same, and a tape of
+tensors is an array like any other. Of rows of several lengths it is a vector of all their items,
+with the dimensions of each.
 """
 
 from typing import NamedTuple
@@ -56,7 +56,7 @@ from nbta.ops.loops.residuals import EMPTY, RESTORE, SAVE, empty_tape, restore, 
 @contract(requires=[Fact.RANKS, Fact.TAPES_OF_LOOPS], breaks=[Fact.SAVED_BY_TAPES])
 @changes
 def keep_elements(program: Program) -> Program:
-    """Read elements of arrays that a trip has made from tensors where another loop reads them."""
+    """Read elements of arrays that iterations made from tensors where another loop reads them."""
     tapes = analysis(Tapes, program)
     kept = _Beside()
     found = [_replace(tapes, kept, *array, ops) for array, ops in _read_later(tapes)]
@@ -83,7 +83,7 @@ def _is_plain(tapes, op):
 
 
 def _replace(tapes, kept, create, users):
-    """Let users of an array that a trip has made take a tensor's rows; whether they can."""
+    """Let users of an array that an iteration has made take a tensor's rows; whether they can."""
     elements = _elements(tapes, create)
     if elements is None:
         return False

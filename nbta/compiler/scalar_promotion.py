@@ -1,4 +1,4 @@
-"""What the trips of a loop add to one item of an array, as numbers that are added after the loop.
+"""What iterations add to one item of an array, as numbers that are added after the loop.
 
 So the gradient of ``x[i]`` in a loop over ``j`` is in a register there, and what goes to other
 items need not wait for it. Other items of the array may be read and changed in the loop as well,
@@ -23,7 +23,7 @@ from nbta.ops.indexing.items import ADD_ITEM, index_of
 @contract(requires=[Fact.RANKS], reorders=True)
 @changes
 def add_items_after_loops(program: Program) -> Program:
-    """Add up in a number what each trip of a loop adds to one item, and add that after the loop.
+    """Add up in a number what iterations add to one item, and add that after the loop.
 
     The sums are the same but for the order of additions.
     """
@@ -62,7 +62,7 @@ def _only_added(counts, variable, users) -> list:
 
 
 def _is_one_item(counts, change, variable):
-    """Whether each trip adds a number to the same item, and adding nothing there is no error."""
+    """Whether iterations add a number to the same item, and adding nothing there is no error."""
     x, value, *scalars = change.inputs
     body, around = variable.loop.body, variable.loop.op.graph
     indices = index_of(change.attrs["key"], scalars, x.spec.shape)
@@ -72,7 +72,7 @@ def _is_one_item(counts, change, variable):
         return False
     if any(isinstance(index, Tensor) and index not in body.sources for index in named):
         return False
-    return counts.makes_a_trip(variable.loop.op) or all(
+    return counts.iterates(variable.loop.op) or all(
         _is_there(counts, index, counts.length(variable.first, axis), body, around)
         for axis, index in enumerate(named)
     )

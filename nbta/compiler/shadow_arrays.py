@@ -1,9 +1,9 @@
-"""Gradient arrays of arrays that trips make, found without the arrays.
+"""Gradient arrays of arrays that iterations make, found without the arrays.
 
-A trip of a loop makes an array, a list that it fills, and the trip of the loop back looks up the
-gradient array of it. For that it would have to find the array again, by a handle that only Python
-can keep. But it needs no more of it than its size and the shapes of its elements: it makes an
-empty one like it, a *shadow array*, whose gradient array takes what is added.
+An iteration of a loop makes an array, a list that it fills, and the iteration of the loop back
+looks up the gradient array of it. For that it would have to find the array again, by a handle that
+only Python can keep. But it needs no more of it than its size and the shapes of its elements: it
+makes an empty one like it, a *shadow array*, whose gradient array takes what is added.
 """
 
 from collections import defaultdict
@@ -45,7 +45,7 @@ from nbta.ops.loops.residuals import RESTORE, restore, saved_by
 @contract(requires=[Fact.RANKS, Fact.TAPES_OF_LOOPS], breaks=[Fact.SAVED_BY_TAPES])
 @changes
 def detach_gradients(program: Program) -> Program:
-    """Make gradient arrays of arrays that a trip of a loop made in the trip back, anew.
+    """Make gradient arrays of arrays that an iteration made anew in the adjoint iteration.
 
     They need no more of the forward array than its size and the shape of its elements; so its
     handle need not be kept for them.
@@ -76,19 +76,19 @@ def detach_gradients(program: Program) -> Program:
 
 class _Use(NamedTuple):
     """A lookup of a gradient array: where a shadow array for it can be,
-    and of which trips it is.
+    and of which iterations it is.
     """
 
     lookup: Operation
     home: SubGraph | None
-    trips: tuple
+    iterations: tuple
 
 
 class _Group(NamedTuple):
-    """Lookups that share a shadow array, in a graph that each trip enters once."""
+    """Lookups that share a shadow array, in a graph that each iteration enters once."""
 
     home: SubGraph
-    trips: tuple
+    iterations: tuple
     lookups: list[Operation]
 
 
@@ -97,11 +97,11 @@ def _detach(tapes, array, lookups):
     if not lookups or not tapes.is_known(array):
         return False
     groups = _groups(tapes, array, [_use(tapes, op) for op in lookups])
-    made = [_shadow_array(tapes, group.home, array[0], group.trips) for group in groups]
+    made = [_shadow_array(tapes, group.home, array[0], group.iterations) for group in groups]
     if not made or any(each is None for each in made):
         return False
     steps = list(pairwise(groups))
-    indices = [_same_trips_there(tapes, one, other) for one, other in steps]
+    indices = [_same_iterations_there(tapes, one, other) for one, other in steps]
     if any(index is None for index in indices):
         return False
     for group, shadow_array in zip(groups, made, strict=True):
@@ -113,10 +113,11 @@ def _detach(tapes, array, lookups):
 
 def _use(tapes, lookup):
     handle = _root(lookup.inputs[0])
-    made, trips = tapes.reaching_definition(handle)
+    made, iterations = tapes.reaching_definition(handle)
     plain = lookup.record is LOOKUP and len(lookup.inputs) == 2
-    plain &= not trips or made.op.record is CREATE  # else trips may share it, or look it up by trip
-    return _Use(lookup, _home(lookup, handle, trips) if plain else None, trips)
+    # else iterations may share it, or look it up by iteration
+    plain &= not iterations or made.op.record is CREATE
+    return _Use(lookup, _home(lookup, handle, iterations) if plain else None, iterations)
 
 
 def _groups(tapes, array, uses):
@@ -137,13 +138,13 @@ def _groups(tapes, array, uses):
 
 
 def _group(tapes, array, uses):
-    """Uses as a group, where all are of the same trips, each of which makes an array of its own."""
-    home, places = _around_all([use.home for use in uses]), [use.trips for use in uses]
-    if not all(tapes.same_trips(places[0], during) for during in places):
+    """Uses as a group, where all are of the same iterations, each with an array of its own."""
+    home, places = _around_all([use.home for use in uses]), [use.iterations for use in uses]
+    if not all(tapes.same_iterations(places[0], during) for during in places):
         return None
-    trips = _first_seen(home, places)
-    once = trips is not None and _is_visited_once(tapes, home, array[0].graph, trips)
-    return _Group(home, trips, [use.lookup for use in uses]) if once else None
+    iterations = _first_seen(home, places)
+    once = iterations is not None and _is_visited_once(tapes, home, array[0].graph, iterations)
+    return _Group(home, iterations, [use.lookup for use in uses]) if once else None
 
 
 def _look_up(array, group, shadow_array):
@@ -152,7 +153,8 @@ def _look_up(array, group, shadow_array):
         op.inputs[0] = op.graph.resolve(shadow_array.handle)
         if len(array) > 2 and op.attrs.get("clear_after_read") is None:
             op.attrs["clear_after_read"] = False  # as for gradient arrays of gradient arrays
-        if not lies_in(origin(op.inputs[1]).graph, group.home):  # of the trip forward, long over
+        # of the forward iteration, long over
+        if not lies_in(origin(op.inputs[1]).graph, group.home):
             op.inputs[1] = op.graph.resolve(shadow_array.flow)
         _run_after(shadow_array.flow.op, holder_in(group.home, op))
         op.graph.changed()
@@ -161,14 +163,14 @@ def _look_up(array, group, shadow_array):
 # What one loop adds to a gradient array that a later one goes on with.
 
 
-def _same_trips_there(tapes, one, other):
-    """The counters of the loops around a group in the trips of another; None where unknown."""
+def _same_iterations_there(tapes, one, other):
+    """The counters of the loops around a group in the iterations of another; None where unknown."""
     graph, counters = _around_all([one.home, other.home]), []
     bodies = [body for body in around(one.home) if lies_in(body, graph) and body is not graph]
     count = len(bodies)
-    if count > min(len(one.trips), len(other.trips)):
+    if count > min(len(one.iterations), len(other.iterations)):
         return None
-    pairs = zip(one.trips[-count:], other.trips[-count:], strict=True)
+    pairs = zip(one.iterations[-count:], other.iterations[-count:], strict=True)
     for body, (there, here) in zip(reversed(bodies), pairs if count else (), strict=True):
         start, step = tapes.affine(there, body)
         if (start, step) != (Linear(0), 1):
@@ -243,9 +245,9 @@ def _around_all(graphs):
 def _first_seen(graph, places):
     """Of indices that are the same the first that a graph sees, or computes as a branch in it."""
     again = Again(graph, graph, (), {})
-    for trips in places:
-        seen = [t if lies_in(graph, t.graph) else again.make(t) for t in trips]
-        if all(trip is not None for trip in seen):
+    for iterations in places:
+        seen = [t if lies_in(graph, t.graph) else again.make(t) for t in iterations]
+        if all(iteration is not None for iteration in seen):
             return tuple(seen)
     return None
 
@@ -263,14 +265,16 @@ def _root(handle):
     return handle
 
 
-def _home(op, handle, trips):
-    """Where a shadow array of an array can be, once for each: where a trip reads its handle.
+def _home(op, handle, iterations):
+    """Where a shadow array of an array can be, once for each: where an iteration reads its handle.
 
     Or, where a branch has made the array, in the only branch that uses it.
     """
     made, graph = origin(handle).op, op.graph
-    if trips:
-        seen = made.record is RESTORE and all(lies_in(made.graph, trip.graph) for trip in trips)
+    if iterations:
+        seen = made.record is RESTORE and all(
+            lies_in(made.graph, iteration.graph) for iteration in iterations
+        )
         return made.graph if seen else None
     if not is_branch(made) or graph is made.graph:
         return None
@@ -279,16 +283,16 @@ def _home(op, handle, trips):
     return graph if is_body_of_branch(graph) else None
 
 
-def _shadow_array(tapes, home, create, trips):
-    """An empty array like one that a trip, or a branch, has made; None if that is unknown."""
+def _shadow_array(tapes, home, create, iterations):
+    """An empty array like one that an iteration, or a branch, has made; None if that is unknown."""
     if create.record is not CREATE:
         return None
     shape = element_shape(tapes, create)
     known = shapes.is_known(shape)
     dimensions = None if known or shape is None else shape_in(home, shape)
     if not known and dimensions is None:
-        return _of_rows(tapes, home, create, trips)
-    size = _again(home, create, trips, _size(tapes, create))
+        return _of_rows(tapes, home, create, iterations)
+    size = _again(home, create, iterations, _size(tapes, create))
     if size is None:
         return None
     attrs = dict(create.attrs) | {"dynamic_size": False, "infer_shape": True}
@@ -297,17 +301,17 @@ def _shadow_array(tapes, home, create, trips):
     return made if known else _told(made, size, dimensions, create.attrs["dtype"])
 
 
-def _again(home, create, trips, made):
-    """What is known of an array that some trips have made: computed again, or kept; else None."""
-    found = None if made is None else Again(home, create.graph, trips, {}).make(made)
+def _again(home, create, iterations, made):
+    """What is known of an array that iterations made: computed again, or kept; else None."""
+    found = None if made is None else Again(home, create.graph, iterations, {}).make(made)
     if found is not None or made is None:
         return found
-    return kept_in(home, create.graph, trips, made)
+    return kept_in(home, create.graph, iterations, made)
 
 
-def kept_in(home, graph, trips, made):
-    """What a graph made in some trips of the loops around it, kept for another one; else None."""
-    owners, specs = owners_around(graph, len(trips)), []
+def kept_in(home, graph, iterations, made):
+    """What a graph made in iterations of the loops around it, kept for another; else None."""
+    owners, specs = owners_around(graph, len(iterations)), []
     for owner in owners or ():
         if is_branch(owner):
             made = out_of_branch(Branch(owner), made)
@@ -318,8 +322,8 @@ def kept_in(home, graph, trips, made):
         return None
     with home.as_default(), home.control_dependencies(None):
         made = home.resolve(made)
-        for trip in trips:
-            made = restore(made, home.resolve(trip), specs.pop())
+        for iteration in iterations:
+            made = restore(made, home.resolve(iteration), specs.pop())
     return made
 
 
@@ -334,16 +338,16 @@ def _size(tapes, create):
 
 
 class _ShadowArray(NamedTuple):
-    """An array in place of one that trips have made; the dimensions of its rows, if they differ."""
+    """An array in place of one that iterations made; its rows' dimensions, if they differ."""
 
     handle: Tensor
     flow: Tensor
     dimensions: Tensor | None = None
 
 
-def _of_rows(tapes, home, create, trips):
-    """An array of zeros like the rows that some trips have written; None if those are unknown."""
-    made = _again(home, create, trips, dimensions_of_rows(tapes, create))
+def _of_rows(tapes, home, create, iterations):
+    """An array of zeros like the rows that iterations wrote; None if those are unknown."""
+    made = _again(home, create, iterations, dimensions_of_rows(tapes, create))
     if made is None:
         return None
     attrs = dict(create.attrs) | {"dynamic_size": False, "infer_shape": False}
@@ -367,9 +371,9 @@ def _told(made, size, dimensions, dtype):
         return _ShadowArray(array.handle, array.scatter(arange(count), rows))
 
 
-def _is_visited_once(tapes, home, body, trips):
-    """Whether trips of the loops around a graph name as many trips around a body, each once."""
+def _is_visited_once(tapes, home, body, iterations):
+    """Whether iterations around a graph name as many iterations around a body, each once."""
     bodies = list(around(home))
-    found = [tapes.affine(*pair) for pair in zip(reversed(trips), bodies, strict=False)]
-    each = len(found) == len(trips) and all(f is not None and f[1] in (1, -1) for f in found)
-    return each and all(lies_in(body, other) for other in bodies[len(trips) :])
+    found = [tapes.affine(*pair) for pair in zip(reversed(iterations), bodies, strict=False)]
+    each = len(found) == len(iterations) and all(f is not None and f[1] in (1, -1) for f in found)
+    return each and all(lies_in(body, other) for other in bodies[len(iterations) :])

@@ -38,9 +38,9 @@ def simplify_shapes(program: Program) -> Program:
 @contract(requires=[Fact.RANKS])
 @changes
 def shapes_of_variables(program: Program) -> Program:
-    """Measure what a loop begins with in place of its variables, where all trips have one shape.
+    """Measure what a loop begins with for its variables, where all iterations have one shape.
 
-    So no tape of the shape is needed. A length that has a `Dim` is the same one in all trips.
+    So no tape of the shape is needed. A length that has a `Dim` is the same one in all iterations.
     """
     for op in list(running(program)):
         if op.record is SHAPE:

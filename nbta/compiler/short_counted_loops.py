@@ -1,7 +1,7 @@
-"""Loops in loops that are as short as an axis of an array and whose trips are a few numbers."""
+"""Loops in loops as short as an axis of an array, whose iterations are a few numbers."""
 
 from nbta import shapes
-from nbta.compiler.induction import Clamped, Counts, Length, Trip
+from nbta.compiler.induction import Clamped, Counts, Iteration, Length
 from nbta.graph.graph import subgraphs
 from nbta.graph.operation import DATA, Operation
 from nbta.graph.views import Loop, is_loop
@@ -14,11 +14,15 @@ from nbta.tuning import SWEEP_AXES, SWEEP_EXTRA
 def is_short_counted_loop(loop: Loop, counts: Counts) -> bool:
     """Whether a loop in a loop takes no longer than an elementwise operation on an array would.
 
-    It makes as many trips as some axis is long, which is in memory, and a trip computes numbers.
-    Such a loop needs to look at signals no more often than that does: once before it.
+    It runs as many iterations as some axis is long, which is in memory, and an iteration computes
+    numbers. Such a loop needs to look at signals no more often than that does: once before it.
     """
     owner = getattr(loop.op.graph, "owner", None)
-    if owner is None or not is_loop(owner) or not _is_along_axes(counts.trips(loop.op), counts):
+    if (
+        owner is None
+        or not is_loop(owner)
+        or not _is_along_axes(counts.iterations(loop.op), counts)
+    ):
         return False
     body = loop.body.operations
     return all(map(_is_of_numbers, body)) and all(
@@ -27,10 +31,10 @@ def is_short_counted_loop(loop: Loop, counts: Counts) -> bool:
 
 
 def _is_touched_once(variable, operations, counts):
-    """Whether each trip touches no more than one item of what a variable holds.
+    """Whether each iteration touches no more than one item of what a variable holds.
 
     Where items that a loop changes could be others that it reads, LLVM has both ways to go, and
-    decides before a loop. It would do so for all trips of the loop around at once.
+    decides before a loop. It would do so for all iterations of the loop around at once.
     """
     if variable.parameter.spec.rank == 0:
         return True
@@ -58,7 +62,9 @@ def _is_along_axis(atom, counts):
         return True
     if isinstance(atom, Clamped):
         return _is_along_axes(atom.inner, counts)
-    return isinstance(atom, Trip) and _is_along_axes(counts.trips(atom.body.owner), counts)
+    return isinstance(atom, Iteration) and _is_along_axes(
+        counts.iterations(atom.body.owner), counts
+    )
 
 
 def _is_of_numbers(op: Operation) -> bool:

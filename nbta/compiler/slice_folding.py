@@ -1,9 +1,9 @@
 """Items of parts as items of the whole: ``x[7:9][1]`` is ``x[8]``, in gradients too.
 
 Users name parts of an argument, and take their items in a loop. The gradient of such an item is a
-part of zeros with the item in it, which is added to the part's place, in each trip. All that is an
-item of the whole that is added to, where bounds and indices are numbers: an item is in a part if
-and only if the whole has it.
+part of zeros with the item in it, which is added to the part's place, in each iteration. All that
+is an item of the whole that is added to, where bounds and indices are numbers: an item is in a part
+if and only if the whole has it.
 """
 
 from collections import Counter

@@ -2,7 +2,7 @@
 
 ``specialise`` infers all shapes again from those of the inputs. An array's elements have the shape
 that all writes of it give. Every `Dim` is the length of an input of the program, or follows from
-such, so that it is one length in all trips of all loops.
+such, so that it is one length in all iterations of all loops.
 
 The shape rule of an operation gives the lengths of its results once those of its inputs are
 numbers, also where it can say nothing about a `Dim`: the sections of a split, the sum of what is
@@ -43,8 +43,8 @@ from nbta.ops.core.dispatch import PARAMETER
 from nbta.ops.core.filling import RANGE
 from nbta.ops.core.shaping import IDENTITY, RESHAPE
 from nbta.ops.indexing.items import GETITEM, SYMBOLIC
+from nbta.ops.loops.iteration_counts import constant_of
 from nbta.ops.loops.residuals import RESTORE, saved_values
-from nbta.ops.loops.trip_counts import constant_of
 from nbta.shapes import Dim
 from nbta.tuning import NAMED_ITEMS, REMEMBERED_LENGTHS, UNLIKE_LENGTH
 
@@ -586,7 +586,7 @@ class _Shapes:
         op.attrs["dimension"] = dimension
 
     def _is_length(self, dimension):
-        """Whether a dimension is one length in all trips of all loops."""
+        """Whether a dimension is one length in all iterations of all loops."""
         return dimension in self._lengths.known or (type(dimension) is int and dimension >= 0)
 
     def _learn_elements(self):

@@ -1,22 +1,22 @@
 """Sums of neighbours: a loop that adds to several items of an array, gathered item by item.
 
-The gradient of ``v[i] = u[i - 1] + u[i] + u[i + 1]`` adds to three items of an array in each trip.
-What one trip stores the next one loads, so that no vector instructions are made of the loop, and
-each trip waits for the one before. So values go to rows of scratch memory, which are added after
-a stretch of trips, to each item all that goes to it: as the loop itself, that has one place in
-memory for each trip then. Hueckelheim, Kukreja, Narayanan, Luporini, Gorman and Hovland, Automatic
-differentiation for adjoint stencil loops (ICPP 2019), compute values again, item by item; of rows
-a loop may have any body, and the ends of arrays need no code of their own.
+The gradient of ``v[i] = u[i - 1] + u[i] + u[i + 1]`` adds to three items of an array in each
+iteration. What one iteration stores the next one loads, so that no vector instructions are made of
+the loop, and each iteration waits for the one before. So values go to rows of scratch memory, which
+are added after a stretch of iterations, to each item all that goes to it: as the loop itself, that
+has one place in memory for each iteration then. Hueckelheim, Kukreja, Narayanan, Luporini, Gorman
+and Hovland, Automatic differentiation for adjoint stencil loops (ICPP 2019), compute values again,
+item by item; of rows a loop may have any body, and the ends of arrays need no code of their own.
 
-Each item gets its values in the order of the trips, so that sums are what they were. After both
-ends of a row there are numbers that change no sum.
+Each item gets its values in the order of the iterations, so that sums are what they were. After
+both ends of a row there are numbers that change no sum.
 """
 
 from contextlib import contextmanager
 from typing import NamedTuple
 
 from nbta.codegen.values import Block, cast_text, product, total
-from nbta.compiler.access_sets import differ, is_of_its_trip, touched, users_in
+from nbta.compiler.access_sets import differ, is_of_its_iteration, touched, users_in
 from nbta.compiler.induction import Counts, Linear
 from nbta.compiler.loop_ends import Between
 from nbta.compiler.sums import FLOATS, Sums, has_plain_branches, is_independent
@@ -28,9 +28,9 @@ from nbta.tuning import COUNTED_ITERATIONS, STENCIL_ITERATIONS, STENCIL_STRETCH,
 
 
 class Addition(NamedTuple):
-    """What adds a number to an item that is ``place`` after the first trip's, along the last axis.
+    """What adds a number to the item ``place`` after the first iteration's, on the last axis.
 
-    Which trip's addition comes first is told by ``number``.
+    Which iteration's addition comes first is told by ``number``.
     """
 
     op: Operation
@@ -45,7 +45,7 @@ class Stencil(NamedTuple):
     ----------
     variable : Variable
     step : int
-        By how much each trip raises the last index: 1 or -1.
+        By how much each iteration raises the last index: 1 or -1.
     lines : list of list of Addition
         By where along the other axes.
     """
@@ -63,7 +63,7 @@ class Stencil(NamedTuple):
 def stencils(
     loop: Loop, counts: Counts, sums: Sums, between: Between | None = None
 ) -> list[Stencil]:
-    """The arrays that a loop adds to at several places, if trips need nothing else of each other.
+    """The arrays a loop adds to at several places, if iterations need nothing else of others.
 
     Parameters
     ----------
@@ -90,9 +90,9 @@ def stencils(
 
 
 def _additions(variable, users, counts) -> list[Operation]:
-    """What adds items to an array, in order, where else trips only touch items of their own.
+    """What adds items to an array, in order, where else iterations only touch items of their own.
 
-    Those are none that a trip adds to, as they are in another row of the array.
+    Those are none that an iteration adds to, as they are in another row of the array.
     """
     if variable.parameter.spec.rank == 0 or variable.parameter.dtype not in FLOATS:
         return []
@@ -104,7 +104,7 @@ def _additions(variable, users, counts) -> list[Operation]:
     alone = all(
         differ(counts, one, other, body) for one in (*use.reads, *changes) for other in additions
     ) and all(
-        differ(counts, one, other, body) or is_of_its_trip(counts, one, other, body)
+        differ(counts, one, other, body) or is_of_its_iteration(counts, one, other, body)
         for one in (*use.reads, *changes)
         for other in changes
     )
@@ -151,10 +151,10 @@ def _apart(one, other) -> bool | None:
 
 
 def _form(op, variable, counts):
-    """The indices of a number that is added, if each trip moves the last one alone, by one.
+    """The indices of a number that is added, if each iteration moves the last one alone, by one.
 
-    Linear forms, and for the last axis what that is in the first trip and by how much it grows.
-    Whether they are within the array, and do not wrap around, code looks at before the loop.
+    Linear forms, and for the last axis what that is in the first iteration and by how much it
+    grows. Whether they are within the array, and do not wrap around, code looks at before the loop.
     """
     x, value, *scalars = op.inputs
     key, body = op.attrs["key"], variable.loop.body
@@ -187,22 +187,23 @@ class Rows:
     code : Emitter
     stencils : list of Stencil
     first : list of list of (list of str)
-        By stencil and line, source of indices in the first trip.
+        By stencil and line, source of indices in the first iteration.
     blocks : list of Block
         By stencil, the array.
 
     Attributes
     ----------
     guard : str
-        The truth value of whether items are added to at once: where trips are few, and where
+        The truth value of whether items are added to at once: where iterations are few, and where
         indices may be outside of their axes.
     """
 
     def __init__(self, code, stencils, first, blocks):
         self._code, self._stencils, self._first, self._blocks = code, stencils, first, blocks
         self.guard = code.name("u")
-        # Where the trips of a stretch begin, how many there are, the number of the current one.
-        self._start, self._count, self._trip = code.name("i"), code.name("z"), code.name("j")
+        # Where the iterations of a stretch begin, how many there are, the number of the current
+        # one.
+        self._start, self._count, self._iteration = code.name("i"), code.name("z"), code.name("j")
         self._room = max(_spread(line) for each in stencils for line in each.lines)
         self._places = {a.op: each for each in stencils for line in each.lines for a in line}
         self._rows: dict[Operation, Block] = {}
@@ -261,8 +262,8 @@ class Rows:
 
     def _place(self, row):
         """The place of the current iteration in a row."""
-        trip = f"{self._trip} - {self._start}"
-        place = trip if self._steps[row] > 0 else f"{self._count} - 1 - ({trip})"
+        iteration = f"{self._iteration} - {self._start}"
+        place = iteration if self._steps[row] > 0 else f"{self._count} - 1 - ({iteration})"
         return row.at(f"{place} + {self._room}")
 
     def keep(self, op) -> list[str]:
@@ -291,19 +292,22 @@ class Rows:
         return cast_text(self._code.number(row.dtype.type(-0.0)), row.dtype)
 
     @contextmanager
-    def each_trip(self, trips, watch_word, ends):
-        """The lines of a trip, in stretches; ``ends`` tells whether it is at an end of the loop."""
+    def each_iteration(self, iterations, watch_word, ends):
+        """The lines of an iteration, in stretches.
+
+        ``ends`` tells whether it is at an end of the loop.
+        """
         code, start, count = self._code, self._start, self._count
         lines = [
-            over(start, 0, trips, STENCIL_STRETCH),
+            over(start, 0, iterations, STENCIL_STRETCH),
             do("watch", "w", watch_word, f"{start} + {STENCIL_STRETCH - 1}"),
-            assign(count, f"min({STENCIL_STRETCH}, {trips} - {start})"),
+            assign(count, f"min({STENCIL_STRETCH}, {iterations} - {start})"),
         ]
         versions = (self.guard,) if ends is None else (self.guard, ends)
-        few = f"{trips} < {STENCIL_ITERATIONS} or {trips} > {COUNTED_ITERATIONS}"
+        few = f"{iterations} < {STENCIL_ITERATIONS} or {iterations} > {COUNTED_ITERATIONS}"
         with code.loop(*lines, versions=versions):
             code.heads[-1].add(assign(self.guard, few if ends is None else f"{few} or {ends}"))
-            header = over(self._trip, start, f"{start} + {count}")
+            header = over(self._iteration, start, f"{start} + {count}")
             with code.nest(header), self._choosing():
                 yield
             with code.nest(when(f"not {self.guard}")):
@@ -337,7 +341,7 @@ class Rows:
             code.add(assign(f"{block.base.name}[{place}]", text))
 
     def _item(self, block, first):
-        """Source of the place of an item in its buffer, in the first trip."""
+        """Source of the place of an item in its buffer, in the first iteration."""
         dimensions = block.dimensions
         terms = [
             f"({index}) * ({product(dimensions[axis + 1 :])})"

@@ -106,7 +106,7 @@ def _shift(tape):
 class _Stack(NamedTuple):
     """An array that a loop fills, slot by slot, and that is stacked afterwards.
 
-    ``way`` is 1 where trip 0 writes slot 0, and -1 where it writes the last one.
+    ``way`` is 1 where iteration 0 writes slot 0, and -1 where it writes the last one.
     """
 
     create: Operation

@@ -7,7 +7,7 @@ its own: what is restored from those is known by where the outer loop made it, a
 from collections import defaultdict
 from typing import NamedTuple
 
-from nbta.compiler.induction import Counts, Linear, Trip, around, depth, is_outside
+from nbta.compiler.induction import Counts, Iteration, Linear, around, depth, is_outside
 from nbta.graph.graph import SubGraph, lies_in, running
 from nbta.graph.operation import DATA, FLOW, Operation, Tensor
 from nbta.graph.order import ordered
@@ -25,6 +25,7 @@ from nbta.ops.arrays.tensor_arrays import WRITES
 from nbta.ops.core.dispatch import CONSTANT, PARAMETER, special
 from nbta.ops.loops.aliases import ArrayUses, array_of
 from nbta.ops.loops.branch import CASE
+from nbta.ops.loops.iteration_counts import counts_iterations
 from nbta.ops.loops.loop import WHILE
 from nbta.ops.loops.residuals import (
     ADD_SAVED,
@@ -35,7 +36,6 @@ from nbta.ops.loops.residuals import (
     SAVE,
     SHADOW,
 )
-from nbta.ops.loops.trip_counts import counts_trips
 
 
 class Tape(NamedTuple):
@@ -77,19 +77,24 @@ class Place(NamedTuple):
     """
 
     tensor: Tensor
-    trips: tuple[Tensor, ...] = ()
+    iterations: tuple[Tensor, ...] = ()
 
 
 class Taken(NamedTuple):
     """A number of iterations that a tape brings, by where it was made and in which iterations."""
 
     tensor: Tensor
-    trips: tuple
+    iterations: tuple
 
     @property
     def graph(self):
         """The innermost graph that it depends on the iterations of."""
-        graphs = [atom.body for _, terms in self.trips for atom, _ in terms if type(atom) is Trip]
+        graphs = [
+            atom.body
+            for _, terms in self.iterations
+            for atom, _ in terms
+            if type(atom) is Iteration
+        ]
         return max(graphs, key=depth, default=None)
 
 
@@ -132,7 +137,7 @@ class Tapes(Counts):
                 self.restores[self.tape_of(op.inputs[0])[0]].append(op)
             elif op.record is SHADOW:
                 self.shadows.add(self.tape_of(op.inputs[0])[0])
-        self.uses = ArrayUses(program, self._made_in_some_trip)
+        self.uses = ArrayUses(program, self._made_in_some_iteration)
 
     def differences(self, fresh: "Tapes") -> dict[str, tuple]:
         """What a new analysis says otherwise: tapes, users of arrays, and integers."""
@@ -184,9 +189,9 @@ class Tapes(Counts):
 
     def tape_of(self, tensor: Tensor) -> tuple[Tape | None, tuple]:
         """The tape that a tensor is after its loop, and the iterations of the loops around."""
-        source, trips = self.reaching_definition(tensor)
+        source, iterations = self.reaching_definition(tensor)
         tape = Tape(source.op, source.index) if is_loop(source.op) else None
-        return (tape if tape in self._known else None), trips
+        return (tape if tape in self._known else None), iterations
 
     def reaching_definition(self, tensor: Tensor) -> Place:
         """Where a value is made, also if tapes bring it."""
@@ -194,19 +199,19 @@ class Tapes(Counts):
         source = made(tensor)
         if source.op.record is not RESTORE:
             return Place(source)
-        tape, trips = self.tape_of(source.op.inputs[0])
+        tape, iterations = self.tape_of(source.op.inputs[0])
         if tape is None:
             return Place(source)
         value = made(tape.value)
         if not lies_in(value.graph, tape.body):
-            if not trips:
+            if not iterations:
                 return self.reaching_definition(value)
-            return Place(value, trips) if value.graph is tape.loop.graph else Place(source)
+            return Place(value, iterations) if value.graph is tape.loop.graph else Place(source)
         if value.op.record is RESTORE:
             return Place(source)
-        return Place(value, (*trips, source.op.inputs[1]))
+        return Place(value, (*iterations, source.op.inputs[1]))
 
-    def _made_in_some_trip(self, handle):
+    def _made_in_some_iteration(self, handle):
         """Where a handle is made, also if tapes bring it that themselves got it from tapes."""
         found, seen = self.reaching_definition(handle).tensor, set()
         while found.op.record is RESTORE and found not in seen:
@@ -228,7 +233,7 @@ class Tapes(Counts):
         tape = Tape(source.op, source.index) if is_loop(source.op) else None
         return tape if tape in self._known else None
 
-    def same_trips(self, one, other) -> bool:
+    def same_iterations(self, one, other) -> bool:
         """Whether indices of iterations are the same numbers."""
         numbers = zip(map(self.number, one), map(self.number, other), strict=False)
         return len(one) == len(other) and all(a == b for a, b in numbers)
@@ -236,24 +241,24 @@ class Tapes(Counts):
     def _computed(self, tensor):
         if tensor.op.record is not RESTORE:
             return super()._computed(tensor)
-        tape, trips = self.tape_of(tensor.op.inputs[0])
+        tape, iterations = self.tape_of(tensor.op.inputs[0])
         if tape is None:
             return None
-        return self._in_trip(tape.value, tape.loop, (*trips, tensor.op.inputs[1]))
+        return self._in_iteration(tape.value, tape.loop, (*iterations, tensor.op.inputs[1]))
 
-    def _in_trip(self, tensor, loop, trips):
-        """An integer that the body of a loop makes, in some trip; None where it is not plain."""
+    def _in_iteration(self, tensor, loop, iterations):
+        """An integer that a loop's body makes, in some iteration; None where it is not plain."""
         found = self.number(tensor)
         rest, bodies = Linear(found.constant, found.terms), around(Loop(loop).body)
-        during = list(zip(bodies, reversed(trips), strict=False))
-        steps = [(rest.terms.pop(Trip(body), 0), trip) for body, trip in during]
-        if len(during) == len(trips) and is_outside(rest, during[-1][0]):
-            return sum((self.number(trip) * step for step, trip in steps), rest)
+        during = list(zip(bodies, reversed(iterations), strict=False))
+        steps = [(rest.terms.pop(Iteration(body), 0), iteration) for body, iteration in during]
+        if len(during) == len(iterations) and is_outside(rest, during[-1][0]):
+            return sum((self.number(iteration) * step for step, iteration in steps), rest)
         source = origin(tensor)
         made = source.op.record is WHILE and source.index == 0
         if not made or source.graph is not Loop(loop).body:
             return None
-        forms = (self.number(index) for index in trips)
+        forms = (self.number(index) for index in iterations)
         frozen = tuple((form.constant, frozenset(form.terms.items())) for form in forms)
         return Linear(0, {Taken(source, frozen): 1})
 
@@ -261,10 +266,10 @@ class Tapes(Counts):
         """What an operation restores: the value, and its iterations; None where that is unknown."""
         if restore.record is not RESTORE:
             return None
-        tape, trips = self.tape_of(restore.inputs[0])
+        tape, iterations = self.tape_of(restore.inputs[0])
         if tape is None or lies_in(restore.graph, tape.body):
             return None
-        return Place(tape.value, (*trips, restore.inputs[1]))
+        return Place(tape.value, (*iterations, restore.inputs[1]))
 
     def is_row(self, index, count) -> bool:
         """Whether an index is proven to be from 0 to before a count."""
@@ -303,7 +308,7 @@ def _as_tape(op, place):
     tape = Tape(op, place)
     variable, save = tape.variable, tape.save
     plain = save.record is SAVE and save.inputs[0] is variable.parameter
-    plain = plain and save.inputs[1] is Loop(op).counter and counts_trips(Loop(op))
+    plain = plain and save.inputs[1] is Loop(op).counter and counts_iterations(Loop(op))
     return tape if plain and origin(variable.first).op.record is EMPTY else None
 
 

@@ -1,16 +1,16 @@
-"""Tiling: loops over few trips of long rows, run for some items of the rows after the others.
+"""Tiling: loops over few iterations of long rows, run for some items of the rows after the others.
 
 A loop such as ``off -= c[j] * powers; powers *= points`` goes through all items of its rows in each
-trip, and its tapes keep a row a trip. Where rows are computed item by item along one axis, and all
-else is sums along it, the loop, what is around it, and the loop of its gradient are run for a tile
-of the items: all trips forward and back, so that the tile's rows and tapes stay in the cache. Sums
-go on from tile to tile, rows that something else needs are put together. That is strip mining and
-loop interchange (Wolfe, More iteration space tiling, SC 1989), over loops that a gradient has in
-between.
+iteration, and its tapes keep a row per iteration. Where rows are computed item by item along one
+axis, and all else is sums along it, the loop, what is around it, and the loop of its gradient are
+run for a tile of the items: all forward and adjoint iterations, so that the tile's rows and tapes
+stay in the cache. Sums go on from tile to tile, rows that something else needs are put together.
+That is strip mining and loop interchange (Wolfe, More iteration space tiling, SC 1989), over loops
+that a gradient has in between.
 
 A region is what can run for a tile: connected operations of one graph, of which none needs a sum
 that another one adds up. Sums are of a tile first, so that they are taken in another order; how
-long tiles are depends on shapes and trip counts alone.
+long tiles are depends on shapes and iteration counts alone.
 """
 
 from collections import defaultdict
@@ -34,9 +34,9 @@ from nbta.ops.core.shaping import CAST, SHAPE, cast
 from nbta.ops.indexing.items import ADD_ITEM, GETITEM, SET_ITEM, SLICE, SYMBOLIC
 from nbta.ops.indexing.joining import stack
 from nbta.ops.loops.bodies import trace
+from nbta.ops.loops.iteration_counts import limit_before
 from nbta.ops.loops.loop import ONE, add_while
-from nbta.ops.loops.trip_counts import limit_before
-from nbta.shapes import Dim, TripDim
+from nbta.shapes import Dim, IterationDim
 from nbta.tuning import ASSUMED_ITERATIONS, TILE_ALIGNMENT, TILE_BYTES, TILE_ITEMS
 
 #: In what sums go on from tile to tile.
@@ -59,7 +59,7 @@ def tile(program: Program) -> Program:
 
 
 def _forget_kept(loop):
-    """Take what a loop begins with in place of a variable that no trip changes.
+    """Take what a loop begins with in place of a variable that no iteration changes.
 
     That may need the sums of all tiles.
     """
@@ -299,7 +299,7 @@ class _Region:
             first = [as_tensor(np.int64(0), graph)] * 2 + [end.first() for end in ends]
             specs = [tensor.spec for tensor in first]
             cond = trace(graph, f"{scope}cond", specs, lambda k, *_: [less(k, self._count)])
-            body = trace(graph, f"{scope}body", specs, lambda *now: self._trip(ends, *now))
+            body = trace(graph, f"{scope}body", specs, lambda *now: self._iteration(ends, *now))
             made = add_while(cond, body, first, scope, origin=Loop(loops[0]).origin)
             names = ", ".join(op.name for op in loops)
             made.know(tiling=f"{names}: tile by tile")
@@ -315,14 +315,14 @@ class _Region:
             inner = [o for body in (Loop(op).body,) for o in running(body)]
             rows += sum(t.spec.rank == 1 for t in Loop(op).parameters)
             kept = [o for o in inner if o.record is WRITE and o.inputs[2].spec.rank]
-            tapes += [self._trips(op)] * len(kept)
+            tapes += [self._iterations(op)] * len(kept)
         total = as_tensor(np.int64(rows), self._graph)
-        for trips in tapes:
-            total = add(total, trips)
+        for iterations in tapes:
+            total = add(total, iterations)
         most = np.int64(TILE_BYTES // 8)
         return maximum(floor_divide(most, maximum(total, ONE)), np.int64(TILE_ITEMS))
 
-    def _trips(self, op):
+    def _iterations(self, op):
         limit = limit_before(Loop(op))
         ends = () if limit is None else (limit.low, limit.high)
         if not ends or any(self._is_late(end) for end in ends):
@@ -338,7 +338,7 @@ class _Region:
         how = {Kind.PART: _Sum, Kind.TOTAL: _Total, Kind.TABLE: _Total, Kind.ROW: _Row}
         return how.get(kind, _Number)(self, tensor, kind)
 
-    def _trip(self, ends, k, start, *now):
+    def _iteration(self, ends, k, start, *now):
         """A tile: the operations, with parts of rows in place of rows."""
         graph = k.graph
         after = add(k, ONE)
@@ -433,7 +433,7 @@ class _Sum(_End):
 
 
 class _Total(_End):
-    """A variable of a loop to which trips add, or rows of a table that they fill."""
+    """A variable of a loop to which iterations add, or rows of a table that they fill."""
 
     def _before(self):
         return self.tensor.op.inputs[self.tensor.index]
@@ -505,7 +505,7 @@ class _Tile:
 
     def __init__(self, body, dimension, bounds):
         self.body, self.bounds, self.kinds = body, bounds, Kinds(dimension)
-        self._dimension, self._length = dimension, TripDim()
+        self._dimension, self._length = dimension, IterationDim()
         size = stack([bounds[1] - bounds[0]])
         zero = as_tensor(np.float64(0.0), body)
         anchor = body.create(FILL, [size, zero], {"pattern": (self._length,)}).outputs[0]

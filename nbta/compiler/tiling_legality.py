@@ -283,7 +283,7 @@ class Kinds:
         return [self._result(variable, marks, inside) for variable in loop.variables()]
 
     def _begun(self, variable):
-        """The kind that a variable has by its first value; None where trips tell it."""
+        """The kind that a variable has by its first value; None where iterations tell it."""
         kind = self.kind(variable.first)
         if kind in (Kind.TOTAL, Kind.TABLE):
             return kind
@@ -294,7 +294,7 @@ class Kinds:
         return None
 
     def _run(self, loop, marks):
-        """Go through a trip, and see that it leaves variables of the same kinds."""
+        """Go through an iteration, and see that it leaves variables of the same kinds."""
         for place, tensor in enumerate(loop.op.inputs):
             parameter = loop.body.inputs[place]
             if place < loop.count:

@@ -18,7 +18,7 @@ from nbta.graph.graph import SubGraph, at_line, current, running
 from nbta.graph.operation import DATA, HANDLE, TAPES, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.views import Branch, Loop, is_branch, is_loop
-from nbta.ops.arrays.tensor_arrays import CLOSE, CREATE, LOOKUP, READ, SIZE, TRIP, WRITE
+from nbta.ops.arrays.tensor_arrays import CLOSE, CREATE, ITERATION, LOOKUP, READ, SIZE, WRITE
 from nbta.ops.batches import RULES, by_item, with_lanes
 from nbta.ops.core.shaping import SHAPE
 from nbta.ops.loops.residuals import ADD_SAVED, ADD_SHADOWS, EMPTY, RESTORE, SAVE, SHADOW
@@ -102,7 +102,7 @@ class Own:
             self._visit_tape(op)
         elif not self.tensors.isdisjoint(op.inputs):
             self._visit_values(op)
-        elif not op.record.pure and op.record is not TRIP:
+        elif not op.record.pure and op.record is not ITERATION:
             raise DeclinedError
 
     def _visit_loop(self, loop):

@@ -37,8 +37,8 @@ from nbta.ops.loops.bodies import trace
 from nbta.ops.loops.branch import add_case, choices
 from nbta.ops.loops.branch import choose as chosen
 from nbta.ops.loops.checkpoints import as_checkpoint
+from nbta.ops.loops.iteration_counts import limits
 from nbta.ops.loops.loop import COUNTER, add_while, counting
-from nbta.ops.loops.trip_counts import limits
 from nbta.progress import as_label, bar
 from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
 from nbta.symbolic import SymbolicTensorArray
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from nbta.typing import ArrayLike, Checkpoint, Integer, T, U
 
-# Variables of a loop: their structure, and what must hold in every trip.
+# Variables of a loop: their structure, and what must hold in every iteration.
 
 
 def leaf_spec(value) -> Spec:
@@ -305,7 +305,7 @@ def _rebuilt(value, tensors):
     return next(tensors)
 
 
-def order_by_trips(body, first):
+def order_by_iterations(body, first):
     """Put what uses an older name of an array that the loop carries after all earlier iterations.
 
     These are over when it runs, and so the gradient of what it reads must reach their writes.
@@ -527,7 +527,7 @@ def _in_order(cond, body, structure, maximum, invariants, name, options):
                 found = _truth(cond(*given[:-1]))
             return found if order.token is given[-1] else after(as_tensor(found), order.token)
 
-        def trip(*given):
+        def iteration(*given):
             with entered(Order(given[-1])) as order:
                 found = _given_for(structure, body(*given[:-1]))
             if not isinstance(found, tuple):
@@ -538,7 +538,7 @@ def _in_order(cond, body, structure, maximum, invariants, name, options):
         if invariants is not None:
             invariants = [*invariants, None]
         first = (*structure, token)
-        *last, token = _in_graph(goes_on, trip, first, maximum, invariants, name, options)
+        *last, token = _in_graph(goes_on, iteration, first, maximum, invariants, name, options)
     return _ordered(tuple(last), token)
 
 
@@ -567,7 +567,7 @@ def _in_graph(cond, body, structure, maximum, invariants, name, options):
             specs = [COUNTER, *variables.specs]
             condition = _condition(cond, variables, maximum)
             cond_graph = trace(graph, f"{scope}cond", specs, condition)
-            order_by_trips(body_graph, first)
+            order_by_iterations(body_graph, first)
             kept = hoist(cond_graph, body_graph, first)
             _check_root(options["checkpoint"], cond_graph, body_graph, len(kept))
             origin = Origin(scope.removesuffix("/"), of_caller())

@@ -14,7 +14,7 @@ from nbta.graph.operation import DATA, FLOW, Addend, Spec, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.verifier import verify_change
 from nbta.graph.views import Loop, is_loop
-from nbta.ops.arrays.tensor_arrays import CLOSE, CREATE, LOOKUP, LOOKUPS, TRIP, Access, build
+from nbta.ops.arrays.tensor_arrays import CLOSE, CREATE, ITERATION, LOOKUP, LOOKUPS, Access, build
 from nbta.ops.core.arithmetic import add_n
 from nbta.ops.core.dimensions import outside
 from nbta.ops.core.dispatch import as_tensor, special
@@ -51,7 +51,7 @@ class Computation:
         self._reached: list[set[Tensor]] = []
         self._sums: list[_Sums] = []
         self._home = current()
-        self._trip = ()
+        self._iteration = ()
 
     def run(self, ys, grads, xs, first=()) -> list:
         """Gradients with respect to ``xs``, None where no path leads to one.
@@ -148,7 +148,7 @@ class Computation:
             return
         graph = close.graph
         with graph.as_default(), graph.control_dependencies(None):
-            inputs = [close.inputs[0], special(FLOW), *self.trip()]
+            inputs = [close.inputs[0], special(FLOW), *self.iteration()]
             attrs = {"source": self.source, "clear_after_read": self._clear, "stays": True}
             with graph.control_dependencies(close.control_inputs):
                 made = graph.create(LOOKUP, inputs, attrs)
@@ -157,14 +157,14 @@ class Computation:
     def lookup(self, handle, flow) -> Access:
         """The gradient array of an array for this computation's source."""
         grows = any(maker.op.record in LOOKUPS for maker in origins(handle))
-        return Access(handle, flow).gradient(self.source, self._clear, self.trip(), grows)
+        return Access(handle, flow).gradient(self.source, self._clear, self.iteration(), grows)
 
-    def trip(self) -> tuple:
+    def iteration(self) -> tuple:
         """What tells iterations apart, as each has its own accumulators: in a body, a number."""
-        if isinstance(self._home, SubGraph) and not self._trip:
+        if isinstance(self._home, SubGraph) and not self._iteration:
             with self._home.as_default(), self._home.control_dependencies(None):
-                self._trip = tuple(build(TRIP, []))
-        return self._trip
+                self._iteration = tuple(build(ITERATION, []))
+        return self._iteration
 
     def accumulate(self, handle, flow, add):
         """Add to the gradient array what was read from the forward array; the flow after it.
@@ -457,7 +457,7 @@ def _answer(x, point, grad, computation, unconnected):
     if point.kind != DATA:
         if grad is None:
             return None
-        return x.gradient_after(computation.source, grad, computation.trip())
+        return x.gradient_after(computation.source, grad, computation.iteration())
     if grad is None and unconnected == "zero":
         return as_tensor(zeros_like(point))
     return grad

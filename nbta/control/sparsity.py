@@ -439,7 +439,7 @@ def _create(run, op, size):
     return [array, _FLOW]
 
 
-@_rule(arrays.TRIP)
+@_rule(arrays.ITERATION)
 def _number(run, op):
     return [np.int64(next(run.numbers))]
 

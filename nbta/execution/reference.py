@@ -371,14 +371,14 @@ class Step:
         """Whether it may take so long only."""
         return self._deadline is not None
 
-    def foresee(self, trips: int, *bodies) -> None:
+    def foresee(self, iterations: int, *bodies) -> None:
         """Stop a limited run before a loop that would take too long, not half-way in it.
 
         Raises
         ------
         TooLongError
         """
-        operations = trips * sum(len(body_function(body)) for body in bodies)
+        operations = iterations * sum(len(body_function(body)) for body in bodies)
         if self._deadline.is_over(operations):
             raise TooLongError
 

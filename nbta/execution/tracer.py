@@ -399,8 +399,8 @@ def show_inside(file, measured) -> None:
         if places:
             args["at"] = list(places)
         nest.complete(", ".join(labels(piece)), "part", begin, end, args)
-        if piece.ends_trip:
-            nest.end_trip(end)
+        if piece.ends_iteration:
+            nest.end_iteration(end)
     if measured.entries:
         nest.enter((), measured.entries[-1][2])
     for name, category, begin, end, args in nest.from_outside():
@@ -414,7 +414,7 @@ class _Nest:
     """Loops that are open at some time, each with an iteration."""
 
     def __init__(self):
-        self._open = []  # of name, begin, trips, begin of the trip or None
+        self._open = []  # of name, begin, iterations, begin of the iteration or None
         self._done = []
 
     def from_outside(self) -> list:
@@ -428,19 +428,19 @@ class _Nest:
         same = next((k for k, (a, b) in enumerate(zip(known, loops, strict=False)) if a != b), None)
         same = min(len(known), len(loops)) if same is None else same
         while len(self._open) > same:
-            name, begin, trips, trip = self._open.pop()
-            if trip is not None:
-                self.complete("condition", "control", trip, at, {})
-            self.complete(name, "control", begin, at, {"iterations": trips})
+            name, begin, iterations, iteration = self._open.pop()
+            if iteration is not None:
+                self.complete("condition", "control", iteration, at, {})
+            self.complete(name, "control", begin, at, {"iterations": iterations})
         self._open += [[name, at, 0, None] for name in loops[same:]]
         for loop in self._open:
             loop[3] = at if loop[3] is None else loop[3]
 
-    def end_trip(self, at):
+    def end_iteration(self, at):
         """The iteration of the innermost loop ends."""
-        name, begin, trips, trip = self._open[-1]
-        self.complete(f"iteration {trips}", "control", trip, at, {"number": trips})
-        self._open[-1] = [name, begin, trips + 1, None]
+        name, begin, iterations, iteration = self._open[-1]
+        self.complete(f"iteration {iterations}", "control", iteration, at, {"number": iterations})
+        self._open[-1] = [name, begin, iterations + 1, None]
 
     def complete(self, name, category, begin, end, args) -> None:
         """An event."""
@@ -464,7 +464,7 @@ def labels(piece) -> tuple:
     """What people see of a part of compiled code."""
     return (
         tuple(f"{name}: end of iteration" for name in piece.names)
-        if piece.ends_trip
+        if piece.ends_iteration
         else piece.names
     )
 

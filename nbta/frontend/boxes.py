@@ -1279,7 +1279,7 @@ class View(Box):
 
     @property
     def content(self):
-        whole = self.base.content  # asked for once: views of views are as many as trips
+        whole = self.base.content  # asked for once: views of views are as many as iterations
         if not isinstance(whole, Tensor) and not native.is_known(self.step.values):
             whole = self.base.itself
         graph = current()

@@ -1191,11 +1191,13 @@ def _power_modulo(base, exponent, modulus):
     effects.check(holds, invalid("value", message))
     modulus = arithmetic.where(holds, modulus, 1)
 
-    def trip(left, factor, found):
+    def iteration(left, factor, found):
         more = arithmetic.where(left % 2 == 1, found * factor % modulus, found)
         return left // 2, factor * factor % modulus, more
 
-    return while_loop(lambda left, *_: left > 0, trip, (exponent, base % modulus, 1 % modulus))[2]
+    return while_loop(
+        lambda left, *_: left > 0, iteration, (exponent, base % modulus, 1 % modulus)
+    )[2]
 
 
 def _setattr(owner, name, value):

@@ -81,10 +81,10 @@ from nbta.structure import layout, leaves, pack
 from nbta.symbolic import SymbolicTensorArray
 from nbta.tensor_array import TensorArray
 
-#: Loops of more trips that Python knows become one loop of the graph.
+#: Loops of more iterations that Python knows become one loop of the graph.
 UNROLLED = 8
-#: Where trips that Python makes one by one would make more operations than this, which takes about
-#: 0.1 ms each to trace and ten times that to compile, they become one loop too, if they can.
+#: Where iterations that Python makes one by one would make more operations than this, which takes
+#: about 0.1 ms each to trace and ten times that to compile, they become one loop too, if they can.
 OPERATIONS = 1500
 #: A loop in a branch that the run decides is endless after so many iterations that do nothing.
 IDLE = 1000
@@ -1077,16 +1077,16 @@ def native_for(items, body, flags):
             break
 
 
-def known_trips(items, body, flags, get, set_, as_loop):
+def known_iterations(items, body, flags, get, set_, as_loop):
     """Iterations that Python counts; whether all of them are done.
 
     Where a flag that ends the loop is known only when the function runs, all is put back.
     ``as_loop()`` makes a loop of the graph of them, where they are too large.
     """
     most = _most(body)
-    made = most and _growing_lists(_known_trips, items, body, flags, get, set_, most)
+    made = most and _growing_lists(_known_iterations, items, body, flags, get, set_, most)
     if made is None and not _tried_as_loop(body, get, set_, as_loop):
-        made = _growing_lists(_known_trips, items, body, flags, get, set_, math.inf)
+        made = _growing_lists(_known_iterations, items, body, flags, get, set_, math.inf)
     return made is not False
 
 
@@ -1105,7 +1105,8 @@ def _tried_as_loop(body, get, set_, as_loop) -> bool:
     try:
         _in_frame(as_loop, get, set_)
     except (Exception, *CHANGED):
-        # Python's trips then say what is wrong, or nothing is: their lists hold what no array does
+        # Python's iterations then say what is wrong, or nothing is: their lists hold what no array
+        # does
         known[body.__code__] = False
     else:
         known[body.__code__] = True
@@ -1148,7 +1149,7 @@ def _by_python(entry, set_):
         raise caught
 
 
-def _known_trips(items, body, flags, get, set_, most):
+def _known_iterations(items, body, flags, get, set_, most):
     """Whether iterations are done; None where they would make too many operations."""
     entry, first, done = get(), current().root.version, True
     with _by_python(entry, set_) as frame:
@@ -1171,7 +1172,7 @@ def _known_trips(items, body, flags, get, set_, most):
     return True
 
 
-def guarded_trips(items, body, flags, names, get, set_):
+def guarded_iterations(items, body, flags, names, get, set_):
     """Iterations over what only Python knows, each in a branch once a flag is traced."""
     for item in items:
         ended = any_flag(flags())
@@ -1245,8 +1246,8 @@ def while_(test, body, flags, names, get, set_, changed, safe=False):
         return
     state, most = (names, get, set_, _older(changed)), _most(body)
 
-    def unrolled(trips, most):
-        return _growing_lists(_known_while, test, body, flags, get, set_, trips, most)
+    def unrolled(iterations, most):
+        return _growing_lists(_known_while, test, body, flags, get, set_, iterations, most)
 
     def goes_on():
         ended = any_flag(flags())
@@ -1280,7 +1281,7 @@ def _older(changed):
     return of_before
 
 
-def _known_while(test, body, flags, get, set_, trips, most):
+def _known_while(test, body, flags, get, set_, iterations, most):
     """Iterations as long as Python knows the condition.
 
     False where all was put back, None where it was as they make too many operations.
@@ -1291,7 +1292,7 @@ def _known_while(test, body, flags, get, set_, trips, most):
         while True:
             ended = any_flag(flags())
             goes_on = _looked_at(test) if ended is False else negated(ended)
-            if is_traced(goes_on) or (goes_on and not trips):
+            if is_traced(goes_on) or (goes_on and not iterations):
                 done = False
                 break
             if not goes_on:
@@ -1300,7 +1301,7 @@ def _known_while(test, body, flags, get, set_, trips, most):
                 done = None
                 break
             body()
-            trips -= 1
+            iterations -= 1
             before, seen = seen, _progress(get, frame)
             idle = idle + 1 if _are_same(before, seen) else 0
             if idle > IDLE and in_trace():
@@ -1389,10 +1390,10 @@ class _Loop:
         self._names, self._entry, self._get, self._set = self._given
         self._placeholders, self._dtypes, self._begun = {}, {}, {}
         self._carried = {i for i, v in enumerate(self._entry) if self._is_scalar(v)}
-        self._known = set()  # variables that no trip changes though one could
+        self._known = set()  # variables that no iteration changes though one could
         self._boxes, self._places = [], set()
         self._aliases, self._outer, self._spoiled = set(), {}, {}
-        self._read_only = {}  # by place, where trips decide
+        self._read_only = {}  # by place, where iterations decide
         self._ways, self._vague = {}, set()  # how arrays of a tie are one, and where nobody knows
         self._families, self._related = {}, set()  # of tensor arrays, by place
         for value in self._changed[:-1]:

@@ -510,10 +510,10 @@ def for_(items, body, flags, names, get, set_, changed):
     if isinstance(items, Undefined) or not is_iterable(items):
         iter(items)  # which says that it has none
     if isinstance(items, Unrolled):
-        return control.guarded_trips(items, body, flags, names, get, set_)
+        return control.guarded_iterations(items, body, flags, names, get, set_)
     found = indexed(items)
     if found is None:
-        return control.guarded_trips(spent(items), body, flags, names, get, set_)
+        return control.guarded_iterations(spent(items), body, flags, names, get, set_)
 
     def as_loop():
         state = names, get, set_, changed
@@ -524,7 +524,7 @@ def for_(items, body, flags, names, get, set_, changed):
         return control.counted_loop(0, stop, 1, found.item, body, flags, *state)
 
     short = not isinstance(found.count, Tensor) and found.count <= control.UNROLLED
-    if short and control.known_trips(found, body, flags, get, set_, as_loop):
+    if short and control.known_iterations(found, body, flags, get, set_, as_loop):
         return None
     return as_loop()
 

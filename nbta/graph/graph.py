@@ -256,7 +256,7 @@ class Graph:
         self.lengths = None  # of a root that a function is traced into: a `Lengths`
         self.outside: Any = None  # of such a root: what the trace reads from outside
         self.factors: set[Operation] = set()  # of gradients: derivatives that adjoints meet
-        self.put_back: set[Operation] = set()  # what trips made that a trace gave up
+        self.put_back: set[Operation] = set()  # what iterations made that a trace gave up
         self.gradient_scopes: set[str] = set()  # of a root: those that `gradients` opened in it
         self._names = Names()
         self._scope = ""

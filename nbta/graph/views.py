@@ -64,7 +64,7 @@ class Loop(NamedTuple):
         return self.body.inputs[0]
 
     @property
-    def trips(self) -> Tensor:
+    def iterations(self) -> Tensor:
         """How many iterations there were."""
         return self.op.outputs[0]
 

@@ -112,7 +112,7 @@ class NotingEmitter(Emitter):
             self.marks.append(mark)
             self.lines.add(Mark(len(self.marks) - 1))
 
-    def trips(self) -> Iterable[str | None]:
+    def iterations(self) -> Iterable[str | None]:
         """Variables with numbers of iterations."""
         return self._counted.values()
 
@@ -171,7 +171,7 @@ class _Names:
         self._used, self._wanted = dict.fromkeys([*_FIXED, *function.constants, *used]), {}
         self._want_arrays(program, code)
         self._want_lengths(program, lengths)
-        for name in filter(None, code.trips()):
+        for name in filter(None, code.iterations()):
             self._want(name, "iterations")
         for name, tensor in code.items.items():
             self._want(name, called(tensor), "_i")

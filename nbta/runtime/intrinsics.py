@@ -425,7 +425,7 @@ WATCH = ("PyGILState_Ensure", "PyErr_CheckSignals", "PyGILState_Release")
 
 
 @intrinsic
-def watch(typingctx, w, word, trip):
+def watch(typingctx, w, word, iteration):
     """Let Python see its signals now and then; the function is left where one raises.
 
     The exception is then set: whatever Python calls the function by finds it.

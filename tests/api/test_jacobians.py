@@ -69,7 +69,7 @@ def test_hessians_against_differences_of_gradients(compiled):
 
 @pytest.mark.parametrize("f", [valley, pairs])
 def test_hessians_of_loops_call_no_python(f):
-    """A loop over the items of the gradient of a loop, which is a gradient in a trip."""
+    """A loop over the items of the gradient of a loop, which is a gradient in an iteration."""
     found = nbta.hessian(f, compiled=True)
     np.testing.assert_allclose(found(X), differences(nbta.grad(f), X), rtol=1e-8, atol=1e-7)
     np.testing.assert_allclose(found(X), nbta.hessian(f, compiled=False)(X), rtol=1e-12)

@@ -53,14 +53,14 @@ def test_loops_and_branches_of_python(capsys, compiled):
 @BOTH
 @pytest.mark.parametrize("convert", [False, True])
 def test_loops_and_branches_of_nbta(capsys, compiled, convert):
-    def trip(i, y):
-        nbta.print("trip", i)
+    def iteration(i, y):
+        nbta.print("iteration", i)
         y = nbta.cond(y < 3.0, lambda: (nbta.print("low", y), y * 2)[1], lambda: y + 1)
         nbta.switch_case(i, [lambda: (nbta.print("zero"), 0.0)[1], lambda: 1.0])
         return i + 1, y
 
     def shown(x):
-        nbta.while_loop(lambda i, y: (nbta.print("test", i), i < 2)[1], trip, (0, x))
+        nbta.while_loop(lambda i, y: (nbta.print("test", i), i < 2)[1], iteration, (0, x))
         nbta.print("after")
         nbta.fori_loop(0, 2, lambda i, s: (nbta.print("fori", i), s)[1], x)
         nbta.map_fn(lambda r: (nbta.print("map", r), r)[1], np.arange(2), parallel_iterations=2)
@@ -69,7 +69,7 @@ def test_loops_and_branches_of_nbta(capsys, compiled, convert):
     taken = nbta.function(shown, compiled=compiled, convert=convert)
     found = printed(capsys, taken, 2.0).splitlines()
     assert found == [
-        "test 0", "trip 0", "low 2.0", "zero", "test 1", "trip 1", "test 2", "after",
+        "test 0", "iteration 0", "low 2.0", "zero", "test 1", "iteration 1", "test 2", "after",
         "fori 0", "fori 1", "map 0", "map 1",
     ]  # fmt: skip
 
@@ -97,13 +97,13 @@ def test_derivatives_pass_by(capsys, compiled):
 
 
 @pytest.mark.parametrize("checkpoint", [1, 2, "sqrt", "online"])
-def test_trips_that_run_again_print_nothing(capsys, checkpoint):
+def test_iterations_that_run_again_print_nothing(capsys, checkpoint):
     def f(x):
-        def trip(i, y):
+        def iteration(i, y):
             nbta.print(i)
             return i + 1, y * x
 
-        return nbta.while_loop(lambda i, y: i < 4, trip, (0, 1.0), checkpoint=checkpoint)[1]
+        return nbta.while_loop(lambda i, y: i < 4, iteration, (0, 1.0), checkpoint=checkpoint)[1]
 
     slope = nbta.grad(f, compiled=True)
     assert printed(capsys, slope, 2.0) == "0\n1\n2\n3\n"
@@ -176,18 +176,18 @@ def test_graphs_built_by_hand(capsys, compiled):
         shown = nbta.print("x is", x)
         with nbta.control_dependencies([shown]):
             y = x * 2
-        z = nbta.while_loop(lambda i: i < 2, lambda i: (nbta.print("trip", i), i + 1)[1], 0)
+        z = nbta.while_loop(lambda i: i < 2, lambda i: (nbta.print("iteration", i), i + 1)[1], 0)
     session = nbta.Session(graph)
     assert session.run(y, {x: 3.0}, compiled=compiled) == 6.0
     assert capsys.readouterr().out == "x is 3.0\n"
     session.run(shown, {x: 4.0}, compiled=compiled)
     assert capsys.readouterr().out == "x is 4.0\n"
     assert session.run(z, compiled=compiled) == 2
-    assert capsys.readouterr().out == "trip 0\ntrip 1\n"
+    assert capsys.readouterr().out == "iteration 0\niteration 1\n"
 
 
 def watched(i, y, x):
-    print("trip", i)
+    print("iteration", i)
     assert y < 100.0, "too much"
     return i + 1, y * x, x
 
@@ -197,7 +197,7 @@ def test_assertions_and_prints_of_python_in_functions_given_to_loops(capsys, com
     taken = nbta.function(
         lambda x: nbta.while_loop(lambda i, *_: i < 4, watched, (0, x, x))[1], compiled=compiled
     )
-    assert printed(capsys, taken, 2.0) == "trip 0\ntrip 1\ntrip 2\ntrip 3\n"
+    assert printed(capsys, taken, 2.0) == "iteration 0\niteration 1\niteration 2\niteration 3\n"
     with pytest.raises(AssertionError, match="too much"):
         taken(20.0)
 

@@ -194,7 +194,7 @@ def test_operations_take_lengths(name, dtype):
     assert f.traces == 1 or dtype == "int8"
 
 
-def test_arrays_and_trip_counts_take_lengths():
+def test_arrays_and_iteration_counts_take_lengths():
     def running(x):
         n = x.shape[0]
         ta = nbta.TensorArray("float64", size=n, element_shape=())

@@ -292,11 +292,11 @@ def scanned(x):
 
 
 def whiled(x):
-    def trip(i, state):
+    def iteration(i, state):
         state.position = state.position + x[i]
         return i + 1, state
 
-    return nbta.while_loop(lambda i, state: i < 3, trip, (0, State(0.0, x)))
+    return nbta.while_loop(lambda i, state: i < 3, iteration, (0, State(0.0, x)))
 
 
 def chosen(x):

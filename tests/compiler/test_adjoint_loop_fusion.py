@@ -1,4 +1,4 @@
-"""Loops that run each trip back right after the trip itself, and lengths that programs name."""
+"""Loops that run each adjoint iteration right after its own, and lengths that programs name."""
 
 import adjoint_fusion_programs
 import numpy as np
@@ -43,7 +43,7 @@ def given(n):
 
 
 def errors(p, x, y):
-    """A sum of squares, of two terms a trip."""
+    """A sum of squares, of two terms per iteration."""
     s = 0.0
     for i in range(len(x)):
         off = np.tanh(p[0] * x[i]) + p[1] - y[i]
@@ -115,7 +115,7 @@ def while_it_holds(p, x, y):
 
 
 def of_stacks(p, x, y):
-    """Products of stacks of matrices, which are those of their trip alone."""
+    """Products of stacks of matrices, which are those of their iteration alone."""
     w, s = np.stack([np.outer(p, p), np.outer(p, p + 1.0)]), 0.0
     for i in range(len(x)):
         off = np.stack([p - x[i], p * x[i]])
@@ -129,7 +129,7 @@ JOINED = (errors, paths, roots, in_branches, backwards, pairs, while_it_holds, o
 
 @pytest.mark.smoke_every(2)
 @pytest.mark.parametrize("f", JOINED, ids=lambda f: f.__name__)
-def test_trips_go_back_at_once(f):
+def test_adjoint_iterations_run_at_once(f):
     both(f, *given(1))
     for n in (2, 7):
         both(f, *given(n), joins=2 if f is pairs else 1)
@@ -152,11 +152,11 @@ def test_other_dtypes(dtype):
     real = np.zeros((), dtype).real.dtype
 
     def f(p, x, y):
-        def trip(i, s):
+        def iteration(i, s):
             v = p[0] * x[i] - y[i]
             return i + 1, s + nbta.real(v * nbta.conj(v) * p[1])
 
-        return nbta.while_loop(lambda i, s: i < x.shape[0], trip, (0, np.zeros((), real)))[1]
+        return nbta.while_loop(lambda i, s: i < x.shape[0], iteration, (0, np.zeros((), real)))[1]
 
     made = np.random.default_rng(1)
     parts = [made.uniform(-1, 1, (2, n)) for n in (2, 5, 5)]
@@ -191,7 +191,7 @@ def scaled(p, x, y):
 
 
 def with_products(p, x, y):
-    """Products of each trip are one product of them all."""
+    """Products of each iteration are one product of them all."""
     w, s = np.outer(p, p), 0.0
     for i in range(len(x)):
         s += np.sum(np.tanh(w @ (p * x[i]))) * y[i]
@@ -199,7 +199,7 @@ def with_products(p, x, y):
 
 
 def filled(p, x, y):
-    """Asks for what all trips left."""
+    """Asks for what all iterations left."""
     h = np.zeros(len(x))
     for i in range(len(x)):
         h[i] = np.sin(p[0] * x[i])
@@ -207,7 +207,7 @@ def filled(p, x, y):
 
 
 def compared(p, x, y):
-    """Each trip looks at the one before."""
+    """Each iteration looks at the one before."""
     s = 0.0
     for i in range(1, len(x)):
         s += np.tanh(x[i] - x[i - 1]) * np.tanh(s * 0.1)
@@ -218,7 +218,7 @@ def compared(p, x, y):
 @pytest.mark.parametrize(
     "f", [of_a_root, carried, scaled, with_products, filled, compared], ids=lambda f: f.__name__
 )
-def test_what_needs_other_trips_goes_back_after_them(f):
+def test_what_needs_other_iterations_goes_back_after_them(f):
     for n in (2, 7):
         both(f, *given(n), joins=0)
     nbta.testing.check_grads(f, given(6), order=2)
@@ -227,11 +227,11 @@ def test_what_needs_other_trips_goes_back_after_them(f):
 @pytest.mark.parametrize("checkpoint", [None, "sqrt", 2])
 def test_loops_with_checkpoints(checkpoint):
     def f(p, x, y):
-        def trip(i, s):
+        def iteration(i, s):
             return i + 1, s + nbta.sin(p[0] * x[i]) * y[i]
 
         options = {} if checkpoint is None else {"checkpoint": checkpoint}
-        return nbta.while_loop(lambda i, _: i < x.shape[0], trip, (0, 0.0), **options)[1]
+        return nbta.while_loop(lambda i, _: i < x.shape[0], iteration, (0, 0.0), **options)[1]
 
     both(f, *given(7), joins=1)  # of those with checkpoints, that of a segment that runs again
 

@@ -207,7 +207,7 @@ def test_a_gradient_of_other_shapes_than_the_slots_stays_an_error():
 
 
 def stacked(x, add, dtype="float64", count=3, **options):
-    """A gradient array that each trip of a loop adds to by ``add(gradient, i)``, stacked."""
+    """A gradient array that each iteration of a loop adds to by ``add(gradient, i)``, stacked."""
     options = {"element_shape": (), **options}
     ta = nbta.TensorArray(dtype, size=3, **options)
     rows = nbta.stack([x] * 3) if options["element_shape"] == (3,) else x
@@ -462,7 +462,7 @@ def test_functions_before_loops_give_the_same(f, n):
 
 
 @pytest.mark.parametrize("f", LOOPS, ids=lambda f: f.__name__)
-def test_functions_of_items_are_computed_before_loops_that_go_trip_by_trip(f):
+def test_functions_of_items_are_computed_before_loops_that_go_iteration_by_iteration(f):
     function = nbta.value_and_grad(f, argnums=(1, 2, 3), compiled=True)
     function(*bins_and_numbers(20))
     program = function._last.runner.ran.program
@@ -486,7 +486,7 @@ def test_no_tape_keeps_what_was_computed_before_a_loop():
     assert not [t for t in whole(function._last.runner.ran.program) if t.startswith("TensorArray")]
 
 
-def test_a_function_before_a_loop_stays_there_if_the_loop_goes_trip_by_trip():
+def test_a_function_before_a_loop_stays_there_if_the_loop_goes_iteration_by_iteration():
     def f(bins, weights):
         h, e = np.zeros(4), np.exp(weights)
         for i in range(len(weights)):

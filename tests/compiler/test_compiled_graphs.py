@@ -481,8 +481,8 @@ def test_threads_call_one_function():
 
     def run(first):
         try:
-            for trip in range(60):
-                k = (first + trip) % len(work)
+            for iteration in range(60):
+                k = (first + iteration) % len(work)
                 compare(pair.fast(*work[k]), expected[k])
         except BaseException as error:
             failures.append(error)
@@ -547,9 +547,9 @@ def test_memory_stays_as_it_is():
     rng = np.random.default_rng(0)
 
     def calls(count):
-        for trip in range(count):
+        for iteration in range(count):
             x = np.ones(2000 + int(rng.integers(200)))
-            if trip % 50:
+            if iteration % 50:
                 assert fast(x, 4, 9)[0] == 8.0 * len(x)
             else:
                 error_of(fast, x, 4, 2)

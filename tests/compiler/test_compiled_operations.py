@@ -446,7 +446,7 @@ def test_grad_with_shape():
 
 @njit(cache=True)
 def carry(ta, values):
-    """A record from the trip before, which a later read must not change."""
+    """A record from the iteration before, which a later read must not change."""
     for value in values:
         ta.append(value)
     before, found = ta.read(0), 0.0

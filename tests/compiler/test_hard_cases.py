@@ -104,7 +104,7 @@ def test_operations_that_wait_for_a_write_in_a_loop_stay_in_it():
     np.testing.assert_array_equal(stacked, [2.0, 2.0, 2.0])
 
 
-def test_what_may_not_fit_is_not_computed_before_a_loop_without_trips():
+def test_what_may_not_fit_is_not_computed_before_a_loop_without_iterations():
     def f(x, y, n):
         advance = lambda i, total: (i + 1, total + nbta.sum(x * y))  # noqa: E731
         return nbta.while_loop(lambda i, _: i < n, advance, (np.int64(0), 0.0))[1]

@@ -103,8 +103,8 @@ def test_other_dtypes(dtype):
 
 
 @pytest.mark.smoke
-def test_what_no_trip_reads_is_not_read():
-    """Where the loop between makes no trip, items that are not there are asked for by nobody."""
+def test_what_no_iteration_reads_is_not_read():
+    """Where the loop between runs no iteration, nobody asks for items that are not there."""
 
     def f(x, m, steps):
         def step(t, s, x):
@@ -144,7 +144,7 @@ def changed_between(start, moves, steps):
 
 
 def of_another_item(start, moves, steps):
-    """Which is another one for each trip of the loop between."""
+    """Which is another one for each iteration of the loop between."""
 
     def step(_, s, now):
         def to(j, s):
@@ -164,7 +164,7 @@ def test_what_changes_is_kept_each_time(f):
 
 
 def of_two_items(start, moves, steps):
-    """One of the trip of the loop between, one of that of the innermost."""
+    """One of the iteration of the loop between, one of that of the innermost."""
 
     def step(_, s, now):
         def to(j, s):
@@ -215,7 +215,7 @@ class Drawn:
     def column(self, m, w, t):
         def column(j, s, x, y):
             def more(s):
-                return ranged(self.trips(m, j), lambda i, s: self.item(i, j, s, x, m, w, t), s)
+                return ranged(self.iterations(m, j), lambda i, s: self.item(i, j, s, x, m, w, t), s)
 
             branch = self.between == "a branch"
             s = nbta.cond(w[0] * s < 2.0, lambda: more(s), lambda: 0.5 * s) if branch else more(s)
@@ -225,7 +225,7 @@ class Drawn:
 
         return column
 
-    def trips(self, m, j):
+    def iterations(self, m, j):
         return {"all": m.shape[0], "half": (m.shape[0] + 1) // 2, "j": j}[self.count]
 
     def item(self, i, j, s, x, m, w, t):
@@ -344,7 +344,7 @@ def test_loops_that_may_run_for_long_are():
         return nbta.sum(ranged(x.shape[0], row, x))
 
     def of_other_items(x):
-        """LLVM is to look at what each trip of the loop around reads and changes by itself."""
+        """LLVM is to look at what each iteration of the loop around reads and changes by itself."""
 
         def row(i, x):
             return ranged(i, lambda j, x: nbta.add_item(x, i, x[i] * x[j]), x)

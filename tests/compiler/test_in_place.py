@@ -19,7 +19,7 @@ M = np.linspace(-1.0, 1.5, 12).reshape(4, 3)
 
 
 def loop(n, body, *start, begin=0):
-    """What ``body(i, *arrays)`` leaves of some arrays after trips ``begin`` to ``n``."""
+    """What ``body(i, *arrays)`` leaves of some arrays after iterations ``begin`` to ``n``."""
     whole = lambda i, *arrays: (i + 1, *_tuple(body(i, *arrays)))  # noqa: E731
     first = nbta.cast(begin, "int64")
     _, *arrays = nbta.while_loop(lambda i, *_: i < n, whole, (first, *start))
@@ -102,7 +102,7 @@ class Program:
 
 
 PROGRAMS = {}
-#: What a line says of a variable, or a result, that begins a trip as what another one was.
+#: What a line says of a variable, or a result, that begins an iteration as what another one was.
 MOVED = ("takes another one's place",)
 
 
@@ -166,7 +166,7 @@ def the_variable_and_what_it_began_with():
 
 
 @program(X)
-def an_array_made_in_each_trip():
+def an_array_made_in_each_iteration():
     def f(x):
         def step(i, s):
             t = nbta.set_item(nbta.sin(x * s), i, s)
@@ -188,8 +188,8 @@ def an_array_made_in_each_trip():
 
 
 @program(X, copied=[("SetItem", "Sin")])
-def an_array_that_each_trip_begins_with():
-    """What no trip changes is computed once, before the loop, and copied."""
+def an_array_that_each_iteration_begins_with():
+    """What no iteration changes is computed once, before the loop, and copied."""
 
     def f(x):
         def step(i, s):
@@ -362,7 +362,7 @@ def one_array_as_two_variables():
 
 @program(X, copied=[("SetItem",), MOVED], backward=[("SetItem",), MOVED])
 def one_new_array_for_two_variables():
-    """Both are the same array after the first trip, and one must not see the other's writes."""
+    """Both are one array after the first iteration, and neither may see the other's writes."""
 
     def f(x):
         def step(i, a, b):
@@ -449,7 +449,7 @@ def a_histogram():
 
 
 @program(X)
-def no_trips():
+def no_iterations():
     def f(x):
         a = nbta.cos(x)
         return loop(nbta.cast(x[0] > 5.0, "int64"), lambda i, a: nbta.set_item(a, i, 0.0), a), a
@@ -885,7 +885,7 @@ def of_a_length_that_the_run_tells_in_a_nest():
 
 
 @program(X, copied=[("SetItem",)])
-def shorter_in_each_trip():
+def shorter_in_each_iteration():
     def f(x):
         step = lambda i, a: nbta.set_item(a, 0, nbta.sum(a))[: length(a) - 1]  # noqa: E731
         whole = lambda i, a: (i + 1, step(i, a))  # noqa: E731
@@ -985,7 +985,7 @@ def a_loop_in_a_branch_in_a_loop():
 
 
 @program(X)
-def scratch_that_each_trip_fills():
+def scratch_that_each_iteration_fills():
     def f(x):
         def outer(i, s, scratch):
             scratch = loop(length(x), lambda j, t: nbta.set_item(t, j, x[j] * s), scratch)
@@ -1197,7 +1197,7 @@ def three_that_change_places(x):
     return loop(4, step, nbta.sin(x), nbta.cos(x), x)
 
 
-def a_branch_that_gives_an_array_of_the_trip(x):
+def a_branch_that_gives_an_array_of_the_iteration(x):
     def step(i, a, b):
         c = nbta.set_item(a, i, 1.0)
         d = nbta.cond(x[i] > 0.0, lambda: c, lambda: b)
@@ -1274,7 +1274,7 @@ NAMED = [
     branches_in_a_branch_that_give_one_array,
     a_slot_that_was_read, slots_that_were_appended, a_stack, pieces, other_shapes, other_names,
     repeated_rows, rows_that_are_carried, three_that_change_places,
-    a_branch_that_gives_an_array_of_the_trip, rows_of_a_captured_array,
+    a_branch_that_gives_an_array_of_the_iteration, rows_of_a_captured_array,
     a_scan_that_swaps_and_gives_parts, loops_from_one_array, loops_from_a_constant,
 ]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Linear forms of indices, and trip counts."""
+"""Linear forms of indices, and iteration counts."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ import nbta
 from nbta.compiler.induction import Clamped, Counts, Linear
 from nbta.graph.order import ordered
 from nbta.graph.views import origin
-from nbta.ops.loops.trip_counts import constant_of, step_of
+from nbta.ops.loops.iteration_counts import constant_of, step_of
 
 
 def looped(cond, body, *first):
@@ -22,18 +22,18 @@ def test_a_scan_goes_through_its_rows():
             h, _ = nbta.scan(lambda h, r: (h + r, h), nbta.constant([0.0, 0.0]), x, reverse=reverse)
             counts, op = Counts(h.op.graph), h.op
             (read,) = (o for o in op.attrs["body"].operations if o.type == "TensorArrayReadV3")
-            assert counts.trips(op) == counts.length(x)
+            assert counts.iterations(op) == counts.length(x)
             assert counts.direction(read.inputs[1], op, counts.length(x)) == direction
             assert counts.direction(read.inputs[1], op, Linear(3)) is None
             assert counts.is_index(read.inputs[1])
 
 
-def test_a_condition_on_data_leaves_the_trips_to_the_run():
+def test_a_condition_on_data_leaves_the_iterations_to_the_run():
     with nbta.Graph().as_default():
         op = looped(lambda i, y: y < 9.0, lambda i, y: (i + 2, y * 2), 1, nbta.constant(1.0))
         counts = Counts(op.graph)
         counter = op.outputs[0]
-        assert counts.trips(op) == Linear(0, {counter: 1})
+        assert counts.iterations(op) == Linear(0, {counter: 1})
         assert counts.number(op.outputs[1]) == Linear(1, {counter: 2})
         assert counts.number(op.outputs[1]).is_natural()
         assert step_of(op.attrs["body"].inputs[1]) == 2
@@ -43,19 +43,19 @@ def test_counts_that_may_be_negative_are_cut_off_at_0():
     with nbta.Graph().as_default():
         n = nbta.placeholder("int32", ())
         op = looped(lambda i: i < n, lambda i: i + 1, 0)
-        assert Counts(op.graph).trips(op) == Linear(0, {Clamped(0, frozenset({(n, 1)})): 1})
+        assert Counts(op.graph).iterations(op) == Linear(0, {Clamped(0, frozenset({(n, 1)})): 1})
         op = looped(lambda i: i <= 7, lambda i: i + 1, 3)
-        assert Counts(op.graph).trips(op) == Linear(5)
+        assert Counts(op.graph).iterations(op) == Linear(5)
         op = looped(lambda i: nbta.constant(9) > i, lambda i: i + 2, 0)
-        assert Counts(op.graph).trips(op) == Linear(0, {op.outputs[0]: 1})
+        assert Counts(op.graph).iterations(op) == Linear(0, {op.outputs[0]: 1})
 
 
-def test_a_limit_that_the_body_changes_is_no_trip_count():
+def test_a_limit_that_the_body_changes_is_no_iteration_count():
     with nbta.Graph().as_default():
         x = nbta.placeholder("float64", (None,))
         limit = nbta.shape(x)[0]
         op = looped(lambda i, n: i < n, lambda i, n: (i + 1, n - 1), nbta.cast(0, "int64"), limit)
-        assert Counts(op.graph).trips(op) == Linear(0, {op.outputs[0]: 1})
+        assert Counts(op.graph).iterations(op) == Linear(0, {op.outputs[0]: 1})
 
 
 def test_an_index_of_an_inner_loop_counts_from_where_the_outer_one_is():
@@ -93,7 +93,7 @@ def test_where_values_come_from():
         assert constant_of(nbta.cast(nbta.constant(3), "int32")) == 3
 
 
-def test_a_variable_that_no_trip_changes_is_what_it_begins_as():
+def test_a_variable_that_no_iteration_changes_is_what_it_begins_as():
     with nbta.Graph().as_default():
         ta = nbta.TensorArray("float64", size=3, element_shape=()).unstack(np.ones(3))
         w = nbta.placeholder("float64", ())

@@ -1,4 +1,4 @@
-"""Adjoints of what loops save: what is copied in all grows as the trips of the loops do."""
+"""Adjoints of what loops save: what is copied in all grows as the iterations of the loops do."""
 
 from itertools import product
 

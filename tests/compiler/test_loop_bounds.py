@@ -1,6 +1,6 @@
-"""What code knows of loops: how many trips there will be, and which indices are within their axes.
+"""What code knows of loops: how many iterations run, and which indices are within their axes.
 
-Where it knows too much, it makes other trips, or reads and writes past the end. So each program
+Where it knows too much, it runs other iterations, or reads and writes past the end. So each program
 runs in the reference executor too, which asks each time, with the same result or the same error.
 """
 
@@ -34,7 +34,7 @@ def held(f, *calls, make=nbta.function):
     return failed
 
 
-# Trips.
+# Iterations.
 
 INT = np.int64
 W = nbta.while_loop
@@ -51,7 +51,7 @@ def limited(n, m):
     return W(lambda i, s: i < n, following, (INT(0), INT(0)), maximum_iterations=m)
 
 
-TRIPS = {
+ITERATIONS = {
     "below": (counted(lambda i, n: i < n), [7, 0, -3, 1023, 1024, 1025, 2049, -(2**63)]),
     "up to": (counted(lambda i, n: i <= n, 1, 5), [2, 4, 5, 9]),
     "two at a time": (counted(lambda i, n: i < n, 2), [7, 8, 1, 0]),
@@ -67,10 +67,10 @@ TRIPS = {
     "int32": (counted(lambda i, n: i < nbta.cast(n, "int32"), np.int32(1), np.int32(0)), [5, -5]),
     "unsigned": (counted(lambda i, n: i < n, np.uint8(1), np.uint8(3)), [5, 1, -5]),
     "a truth value": (counted(lambda i, n: i < n), [np.True_, np.False_]),
-    "a limit that trips lower": (
+    "a limit that iterations lower": (
         lambda n: W(lambda i, n: i < n, lambda i, n: (i + 1, n - 1), (INT(0), n)), [7, -3],
     ),
-    "a counter that not all trips raise": (
+    "a counter that not all iterations raise": (
         lambda n: W(
             lambda i, s: i < n,
             lambda i, s: (nbta.cond(s % 2 > 0, lambda: i + 1, lambda: i), s + 1),
@@ -80,9 +80,9 @@ TRIPS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", TRIPS)
-def test_trips(name):
-    f, numbers = TRIPS[name]
+@pytest.mark.parametrize("name", ITERATIONS)
+def test_iterations(name):
+    f, numbers = ITERATIONS[name]
     calls = [
         (np.asarray(n, None if isinstance(n, float | np.bool_) else INT)[()],) for n in numbers
     ]
@@ -90,7 +90,7 @@ def test_trips(name):
         assert held(f, *[call for call in calls if call[0].dtype == kind]) == 0
 
 
-def test_trips_with_a_limit():
+def test_iterations_with_a_limit():
     rows = [(9, 3), (2, 7), (2, 0), (4, -1), (0, 5)]
     assert held(limited, *[(INT(n), INT(m)) for n, m in rows]) == 0
     assert held(lambda n: limited(n, 4), (INT(9),), (INT(2),), (INT(-2),)) == 0
@@ -187,7 +187,7 @@ def rows_of(m, n):
 
 
 def test_a_loop_is_told_whether_its_indices_stay_within():
-    """Before its first trip; in each of them it looks only where they do not, or may not."""
+    """Before its first iteration; in each of them it looks only where they do not, or may not."""
     m = np.arange(12.0).reshape(3, 4)
     calls = [(m, INT(n)) for n in (3, 0, -1, 4, 2**62)]
     calls += [(m.T.copy(), INT(n)) for n in (3, 4)]
@@ -199,7 +199,7 @@ def test_a_loop_is_told_whether_its_indices_stay_within():
 
 
 def test_a_last_index_that_wraps_around_is_not_trusted():
-    """4 * 2**62 is 0 again: the trips between leave the axis all the same."""
+    """4 * 2**62 is 0 again: the iterations between leave the axis all the same."""
 
     def f(x, n):
         step = lambda i, s: (i + 1, s + x[i * 4])  # noqa: E731
@@ -209,12 +209,12 @@ def test_a_last_index_that_wraps_around_is_not_trusted():
     assert held(f, (x, INT(2)), (x, INT(2**62 + 1)), (x, INT(2**62 + 2))) == 2
 
 
-def test_an_axis_that_a_loop_makes_longer_is_looked_at_in_each_trip():
+def test_an_axis_that_a_loop_makes_longer_is_looked_at_in_each_iteration():
     def f(x, n):
-        def trip(i, x, s):
+        def iteration(i, x, s):
             return i + 1, nbta.concatenate([x, x[:1]]), s + x[i * 2]
 
         shapes = (), (None,), ()
-        return W(lambda i, *_: i < n, trip, (INT(0), x, 0.0), shape_invariants=shapes)[2]
+        return W(lambda i, *_: i < n, iteration, (INT(0), x, 0.0), shape_invariants=shapes)[2]
 
     assert held(f, (np.arange(3.0), INT(3)), (np.arange(3.0), INT(4))) == 1

@@ -75,10 +75,10 @@ STATEMENTS = {
     "loops": "for i in range(W[0]):\n    for j in range(i, W[1]):\n        W[2] += i * j",
     "steps": "for i in range(W[0], W[1], -2):\n    W[2] += i * i",
     "longer steps": "for i in range(W[1], W[0], 3):\n    W[2] -= i",
-    "no trips": "for i in range(W[0], W[0]):\n    W[2] = 7",
+    "no iterations": "for i in range(W[0], W[0]):\n    W[2] = 7",
     "breaks": "for i in range(100):\n    if i * i > W[0]:\n        break\n    W[2] += i",
     "while": "while True:\n    if not W[2] < W[0]: break\n    W[2] += 2",
-    "a number of trips": "i = int64(0)\nwhile i < W[1]:\n    i += 1\n    W[2] += i",
+    "a number of iterations": "i = int64(0)\nwhile i < W[1]:\n    i += 1\n    W[2] += i",
     "leaving": "for i in range(W[0]):\n    refuse(i == W[1], 33)\n    W[2] += i\nW[2] = -W[2]",
     "returning": "if W[0] < W[1]: return 17\nW[2] = 5",
     "bounds": "W[2] = max(W[0], W[1]) - min(W[0], 2)",
@@ -234,7 +234,7 @@ def test_llvm_is_told_of_no_vectors_that_it_may_not_make(units, statement, capfd
     assert "remark" not in "".join(capfd.readouterr())
 
 
-def test_loops_around_loops_whose_trips_the_run_tells_stay_loops(units, monkeypatch):
+def test_loops_around_loops_whose_iterations_the_run_tells_stay_loops(units, monkeypatch):
     monkeypatch.setattr(lowering, "LARGE_FUNCTION", 600)
     source = "    for i in range(4):\n        for j in range({}):\n            W[i] = W[i] + j\n"
     for inner, count in (("W[5]", 1), ("5", 0)):

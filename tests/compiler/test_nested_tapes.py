@@ -52,7 +52,7 @@ def held(f, *args, make=None, native=True):
     assert native in (None, section(text, "operations that run in Python") == [])
 
 
-# The inner loop's trips.
+# The inner loop's iterations.
 
 
 @nest(X)
@@ -67,7 +67,7 @@ def a_nest_in_a_branch(x):
 
 @nest(X)
 def a_search_in_a_nest_in_a_branch(x):
-    """The gradient's branch sees the trip counts of this one as its results."""
+    """The gradient's branch sees the iteration counts of this one as its results."""
 
     def outer(i, s):
         a = x[i] * x[i] + 1.0
@@ -93,7 +93,7 @@ def branches_around_each_loop(x):
 
 
 @nest(X)
-def as_many_as_the_outer_trip(x):
+def as_many_as_the_outer_iteration(x):
     def outer(i, s):
         return loop(i, lambda j, s: s + x[i] * nbta.tanh(x[j] + s), s)
 
@@ -117,7 +117,7 @@ def none_at_all(x):
 
 
 @nest(X)
-def none_in_some_outer_trips(x):
+def none_in_some_outer_iterations(x):
     def outer(i, s):
         return loop(i % 3, lambda j, s: s * nbta.sin(s + x[i]), s) + x[i] * s
 
@@ -167,7 +167,7 @@ def both_until_something_is_large(x):
 
 
 @nest(X)
-def an_outer_loop_without_trips(x):
+def an_outer_loop_without_iterations(x):
     def outer(i, s):
         return loop(i, lambda j, s: s + x[i] * nbta.tanh(x[j] + s), s)
 
@@ -274,8 +274,8 @@ def the_second_inner_loop_is_as_long_as_the_first_says(x):
 
 
 @nest(X)
-def an_outer_read_of_what_inner_trips_gave(x):
-    """The inner loop fills an array that the outer trip reads."""
+def an_outer_read_of_what_inner_iterations_gave(x):
+    """The inner loop fills an array that the outer iteration reads."""
 
     def outer(i, s):
         def inner(j, t):
@@ -288,7 +288,7 @@ def an_outer_read_of_what_inner_trips_gave(x):
 
 
 @nest(X)
-def arrays_of_inner_trips(x):
+def arrays_of_inner_iterations(x):
     def outer(i, s):
         def inner(c, v):
             c = nbta.tanh(c * v + s)
@@ -334,7 +334,7 @@ def a_table(x):
 
 
 @nest(X)
-def an_inner_loop_of_one_trip(x):
+def an_inner_loop_of_one_iteration(x):
     def outer(i, s):
         return loop(1, lambda j, s: nbta.sin(s * x[i]), s)
 
@@ -432,7 +432,7 @@ def truth_values(x):
 
 
 @nest(X)
-def an_array_of_each_outer_trip(x):
+def an_array_of_each_outer_iteration(x):
     def outer(i, s):
         t = nbta.TensorArray(
             "float64", 0, dynamic_size=True, element_shape=(), clear_after_read=False
@@ -479,7 +479,7 @@ def of_vectors(x):
     return nbta.sum(loop(length(x), lambda i, h: nbta.tanh(h * x) * x[i], x))
 
 
-# Arrays that grow in an outer trip.
+# Arrays that grow in an outer iteration.
 
 
 @nest(X)
@@ -695,18 +695,18 @@ def test_numbers_of_other_dtypes():
         held(f, x, make=make, native=True)
 
 
-#: Each kind of trips and of branches once, as second derivatives take long; and whether nothing of
-#: these runs in Python.
+#: Each kind of iterations and of branches once, as second derivatives take long; and whether
+#: nothing of these runs in Python.
 SECOND = {
-    "as_many_as_the_outer_trip": True, "none_in_some_outer_trips": True,
+    "as_many_as_the_outer_iteration": True, "none_in_some_outer_iterations": True,
     "until_something_is_small": True, "a_loop_in_one_branch": True, "a_table": True,
     "three_deep": True, "fewer_and_fewer": True, "both_until_something_is_large": True,
-    "arrays_of_inner_trips": True, "a_nest_in_a_branch": True,
+    "arrays_of_inner_iterations": True, "a_nest_in_a_branch": True,
     "a_map_in_a_scan": True, "a_scan_in_a_branch_of_a_scan": True,
     "a_search_in_a_nest_in_a_branch": True, "a_loop_in_a_branch_of_the_inner_loop": True,
     "lists_of_numbers": True, "lists_of_rows": True, "lists_that_several_loops_fill": True,
     "lists_of_what_lists_gave": True, "lists_in_a_branch": True, "stacks_that_shrink": True,
-    "an_array_of_each_outer_trip": True, "lists_of_parts": True,
+    "an_array_of_each_outer_iteration": True, "lists_of_parts": True,
     "lists_of_parts_of_which_few_are_read": True, "lists_of_parts_in_a_branch": True,
     "two_uses_of_a_list_in_branches": True, "rows_that_reads_clear": True,
     "rows_in_an_array_of_a_given_size": True, "rows_after_an_empty_slot": True,
@@ -735,7 +735,7 @@ def test_second_derivatives_add_to_tensors(f):
     assert not any(op.record is LOOKUP for op in running(program))
 
 
-#: Of numbers, of rows, in branches, and with arrays of inner trips.
+#: Of numbers, of rows, in branches, and with arrays of inner iterations.
 THIRD = [
     pairs, rows_in_the_inner_loop, a_loop_in_one_branch, a_nest_in_a_branch, a_map_in_a_scan
 ]  # fmt: skip
@@ -754,9 +754,9 @@ def test_third_order(f):
     held(along, *args)
 
 
-def test_trips_that_take_gradients_keep_their_numbers_for_arrays_of_all_trips():
+def test_iterations_that_take_gradients_keep_their_numbers_for_arrays_of_all_iterations():
     def f(x):
-        def trip(i, total, ta):
+        def iteration(i, total, ta):
             s = x[i]
             ta = ta.write(i, s)
             (slope,) = nbta.gradients([(2 * ta.read(i)) ** 2], [s])
@@ -764,20 +764,21 @@ def test_trips_that_take_gradients_keep_their_numbers_for_arrays_of_all_trips():
 
         ta = nbta.TensorArray("float64", length(x), element_shape=(), clear_after_read=False)
         more = lambda i, *_: i < length(x)  # noqa: E731
-        return nbta.while_loop(more, trip, (np.int64(0), 0.0, ta))[1]
+        return nbta.while_loop(more, iteration, (np.int64(0), 0.0, ta))[1]
 
     make = lambda f, compiled: nbta.function(f, compiled=compiled)  # noqa: E731
     with in_python():
         found = make(f, True)
         assert found(X) == pytest.approx(8.0 * X @ np.arange(1, 6))
     assert any(
-        "GradientTrip" in row for row in section(found.explain(), "operations that run in Python")
+        "GradientIteration" in row
+        for row in section(found.explain(), "operations that run in Python")
     )
     held(f, X, make=make, native=False)
 
 
-def test_trips_that_take_gradients_of_loops_of_their_own_call_no_python():
-    """What a trip makes needs no number."""
+def test_iterations_that_take_gradients_of_loops_of_their_own_call_no_python():
+    """What an iteration makes needs no number."""
 
     def f(x):
         def inner(y):
@@ -844,14 +845,14 @@ def test_second_derivatives_with_checkpoints(outer, inner):
 @pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("checkpoint", ["sqrt", "online"])
 def test_memory_of_second_derivatives_with_checkpoints(checkpoint):
-    """Of 16 times as many trips four times as many states, and four times the values of trips."""
+    """Of 16 times the iterations four times the states, and four times the values of iterations."""
 
     def f(v, x):
-        trip = lambda h, t: nbta.tanh(v * h + t)  # noqa: E731
-        return nbta.sum(nbta.foldl(trip, x, v, checkpoint=checkpoint))
+        iteration = lambda h, t: nbta.tanh(v * h + t)  # noqa: E731
+        return nbta.sum(nbta.foldl(iteration, x, v, checkpoint=checkpoint))
 
-    def held(trips):
-        slope(np.linspace(-0.5, 0.5, 50), np.linspace(-1.0, 1.0, trips))
+    def held(iterations):
+        slope(np.linspace(-0.5, 0.5, 50), np.linspace(-1.0, 1.0, iterations))
         executable = slope._last.runner.ran.executable
         work = executable.borrow()
         executable.give_back(work)
@@ -905,7 +906,7 @@ def test_lengths_that_the_first_call_did_not_have():
             compare(fast(x), slow(x))
 
 
-def test_a_failure_deep_inside_names_the_trip():
+def test_a_failure_deep_inside_names_the_iteration():
     def f(x):
         def outer(i, s):
             return loop(i, lambda j, s: s * x[i + j], s)
@@ -921,9 +922,9 @@ def test_a_failure_deep_inside_names_the_trip():
 
 
 def moved_rows(rows, steps):
-    """A nest whose inner trips keep rows, and rows that earlier trips left; the first may be long.
+    """A nest whose inner iterations keep rows, and rows of earlier ones; the first may be long.
 
-    ``steps`` tells how many inner trips each outer one makes.
+    ``steps`` tells how many inner iterations each outer one makes.
     """
     state, total = rows * 1.0, 0.0
     for i in range(steps.shape[0]):
@@ -934,7 +935,7 @@ def moved_rows(rows, steps):
 
 
 def moved_until(rows, steps):
-    """A loop whose trips nobody knows ahead."""
+    """A loop whose iterations nobody knows ahead."""
     state, count = rows * 1.0, 0
     while np.sum(state * state) > 0.05 and count < 200:
         state = np.tanh(state + np.sin(np.roll(state, 1)) * 0.1) * 0.8
@@ -1003,7 +1004,7 @@ def test_short_rows_lie_one_after_the_other(length, is_packed):
     assert ("slot(w" in re.sub(r"slot\(w, \d+, 6,", "", compiled.generated.source)) != is_packed
 
 
-def test_a_row_that_is_read_in_the_wrong_trip_is_found(monkeypatch):
+def test_a_row_that_is_read_in_the_wrong_iteration_is_found(monkeypatch):
     """That the tests above would tell."""
     read = array_code._PACKED[READ]
 

@@ -1,8 +1,8 @@
 """Items that nothing writes any more are read again on the way back; all others are on tapes.
 
-Where code took an item for final that a later trip changes, gradients would be wrong. So random
-nests of loops, whose reads and writes meet in all kinds of ways, run in the reference executor too,
-which keeps what it needs on tapes.
+Where code took an item for final that a later iteration changes, gradients would be wrong. So
+random nests of loops, whose reads and writes meet in all kinds of ways, run in the reference
+executor too, which keeps what it needs on tapes.
 """
 
 import random
@@ -50,112 +50,112 @@ def taped(f):
 def earlier_items(x):
     """The one before, and the one before that, of an array that is filled."""
 
-    def trip(i, a):
+    def iteration(i, a):
         return nbta.set_item(a, i, x[i] * a[i - 1] * a[i - 2])
 
-    return nbta.sum(loop(length(x), trip, nbta.sin(x), begin=2))
+    return nbta.sum(loop(length(x), iteration, nbta.sin(x), begin=2))
 
 
 @final
 def all_earlier_items(x):
-    """A stretch that ends where the trip writes."""
+    """A stretch that ends where the iteration writes."""
 
-    def trip(i, a):
+    def iteration(i, a):
         return nbta.set_item(a, i, x[i] + 0.3 * nbta.sum(a[:i] * a[:i]))
 
-    return nbta.sum(loop(length(x), trip, nbta.sin(x), begin=1))
+    return nbta.sum(loop(length(x), iteration, nbta.sin(x), begin=1))
 
 
 @final
 def all_later_items(x):
-    def trip(i, a):
+    def iteration(i, a):
         k = length(x) - 1 - i
         return nbta.set_item(a, k, x[k] + 0.3 * nbta.sum(a[k + 1 :] * a[k + 1 :]))
 
-    return nbta.sum(loop(length(x), trip, nbta.sin(x), begin=1))
+    return nbta.sum(loop(length(x), iteration, nbta.sin(x), begin=1))
 
 
 @final
 def stretches_that_others_follow(x):
-    """Two items a trip, of which later ones read the two before."""
+    """Two items per iteration, of which later ones read the two before."""
 
-    def trip(i, a):
+    def iteration(i, a):
         k = 2 * i
         new = x[k] * a[k - 2 : k] * a[k - 2 : k]
         return nbta.set_item(a, slice(k, k + 2), new)
 
-    return nbta.sum(loop(length(x) // 2, trip, nbta.sin(x), begin=1))
+    return nbta.sum(loop(length(x) // 2, iteration, nbta.sin(x), begin=1))
 
 
 @taped
 def a_stretch_with_the_item_itself(x):
     """Copied, as its length changes."""
 
-    def trip(i, a):
+    def iteration(i, a):
         return nbta.set_item(a, i, x[i] * nbta.sum(a[i - 2 : i + 1] * a[i - 2 : i + 1]))
 
-    return nbta.sum(loop(length(x), trip, nbta.sin(x), begin=2))
+    return nbta.sum(loop(length(x), iteration, nbta.sin(x), begin=2))
 
 
 @taped
 def a_stretch_that_begins_at_the_end(x):
     """A negative index wraps around."""
 
-    def trip(i, a):
+    def iteration(i, a):
         return nbta.set_item(a, i, x[i] * nbta.sum(a[-2:] * a[-2:]))
 
-    return nbta.sum(loop(length(x), trip, nbta.sin(x), begin=1))
+    return nbta.sum(loop(length(x), iteration, nbta.sin(x), begin=1))
 
 
 @final
 def items_further_up_on_the_way_down(x):
-    def trip(i, a):
+    def iteration(i, a):
         k = length(x) - 2 - i
         return nbta.set_item(a, k, x[k] + nbta.sin(a[k + 1]) * 0.5)
 
-    a = loop(length(x) - 1, trip, x)
+    a = loop(length(x) - 1, iteration, x)
     return nbta.sum(a * a)
 
 
 @taped
 def items_further_up_on_the_way_up(x):
-    """They are changed in the trip after."""
+    """They are changed in the iteration after."""
 
-    def trip(i, a):
+    def iteration(i, a):
         return nbta.set_item(a, i, a[i] * a[i + 1])
 
-    return nbta.sum(loop(length(x) - 1, trip, x))
+    return nbta.sum(loop(length(x) - 1, iteration, x))
 
 
 @taped
 def the_item_itself(x):
-    def trip(i, a):
+    def iteration(i, a):
         a = nbta.set_item(a, i, a[i] * a[i])
         return nbta.set_item(a, i, a[i] * x[i])
 
-    return nbta.sum(loop(length(x), trip, x))
+    return nbta.sum(loop(length(x), iteration, x))
 
 
 @final
 def what_was_written(x):
     """The value itself goes on, and is final where it was put."""
 
-    def trip(i, a, s):
+    def iteration(i, a, s):
         v = nbta.exp(x[i] * a[i - 1])
         return nbta.set_item(a, i, v), s + v * v
 
-    a, s = loop(length(x), trip, x, 0.0, begin=1)
+    a, s = loop(length(x), iteration, x, 0.0, begin=1)
     return s + nbta.sum(a)
 
 
 @taped
 def what_is_written_over(x):
-    def trip(i, a, s):
+    def iteration(i, a, s):
         v = nbta.exp(x[i] * a[i - 1])
         a = nbta.set_item(nbta.set_item(a, i, v), i, 0.5 * v)
         return a, s + v * v
 
-    a, s = loop(length(x), trip, x, 0.0, begin=1)
+    a, s = loop(length(x), iteration, x, 0.0, begin=1)
     return s + nbta.sum(a)
 
 
@@ -212,62 +212,62 @@ def a_table_that_each_sweep_changes(m):
 def rows_from_the_end(x):
     """An index that wraps around may be any item's."""
 
-    def trip(i, a):
+    def iteration(i, a):
         return nbta.set_item(a, i - 3, a[i - 4] * a[i - 5])
 
-    return nbta.sum(loop(length(x), trip, x))
+    return nbta.sum(loop(length(x), iteration, x))
 
 
 @taped
 def an_index_that_data_decide(x):
     places = np.array([0, 2, 1, 3, 2, 0])
 
-    def trip(i, a):
+    def iteration(i, a):
         return nbta.set_item(a, nbta.gather(places, i), a[i] * x[i])
 
-    return nbta.sum(loop(length(x), trip, x))
+    return nbta.sum(loop(length(x), iteration, x))
 
 
 @taped
-def an_index_that_counts_trips(x):
-    """It is not negative, and another one in each trip."""
+def an_index_that_counts_iterations(x):
+    """It is not negative, and another one in each iteration."""
 
-    def trip(i, a):
+    def iteration(i, a):
         def goes_on(c, s):
             return nbta.logical_and(c < 3, s < -x[i])
 
         c, _ = nbta.while_loop(goes_on, lambda c, s: (c + 1, s + 0.4), (0, -1.02))
         return nbta.set_item(a, c, a[c + 1] * x[i])
 
-    return nbta.sum(loop(length(x), trip, x) ** 2)
+    return nbta.sum(loop(length(x), iteration, x) ** 2)
 
 
 @taped
 def two_arrays_that_change_places(x):
-    def trip(i, a, b):
+    def iteration(i, a, b):
         return nbta.set_item(b, i, a[i] * a[i - 1]), a
 
-    a, b = loop(length(x), trip, x, nbta.sin(x), begin=1)
+    a, b = loop(length(x), iteration, x, nbta.sin(x), begin=1)
     return nbta.sum(a * b)
 
 
 @taped
-def an_array_of_each_trip(x):
-    """The last version of it is there for the trip only."""
+def an_array_of_each_iteration(x):
+    """The last version of it is there for the iteration only."""
 
-    def trip(i, s):
+    def iteration(i, s):
         a = loop(3, lambda j, a: nbta.set_item(a, j + 1, a[j] * s), x, begin=i)
         return nbta.tanh(s + nbta.sum(a))
 
-    return loop(3, trip, 0.5)
+    return loop(3, iteration, 0.5)
 
 
 @taped
 def a_branch_that_writes(x):
-    def trip(i, a):
+    def iteration(i, a):
         return nbta.cond(x[i] > 0.3, lambda: nbta.set_item(a, i, a[i - 1] * x[i]), lambda: a)
 
-    return nbta.sum(loop(length(x), trip, x, begin=1))
+    return nbta.sum(loop(length(x), iteration, x, begin=1))
 
 
 ALL = {**FINAL, **TAPED}
@@ -292,14 +292,14 @@ def test_gradients(name):
     compare(grads[1](argument(f)), grads[0](argument(f)))
 
 
-def test_bytes_of_a_trip():
+def test_bytes_of_an_iteration():
     """A recurrence keeps the eight bytes of its sine, and nothing else."""
 
     def f(x):
-        def trip(i, a):
+        def iteration(i, a):
             return nbta.set_item(a, i, nbta.sin(a[i - 1]) * x[i] + x[i])
 
-        return nbta.sum(loop(length(x), trip, nbta.zeros_like(x), begin=1))
+        return nbta.sum(loop(length(x), iteration, nbta.zeros_like(x), begin=1))
 
     def held(n):
         gradient(np.linspace(-1.0, 1.0, n))

@@ -37,7 +37,7 @@ def nest(lines, rng, before="    "):
 
 
 def random_program(seed):
-    """A nest of two or three loops; the outermost of three makes as many trips each time."""
+    """A nest of two or three loops; the outermost of three runs as many iterations each time."""
     rng = random.Random(seed)
     lines = FIRST.format(start=rng.choice(("0", "1", "40"))).splitlines()
     if rng.random() < 0.4:
@@ -134,7 +134,7 @@ def test_nothing_is_saved(f):
 
 
 def clamped(a, x, step):
-    """The last loops make no trip, where the difference of the bounds is negative."""
+    """The last loops run no iteration, where the difference of the bounds is negative."""
     n, p = len(x), 0
     y = np.zeros(n)
     for j in range(n):

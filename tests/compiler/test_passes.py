@@ -132,7 +132,7 @@ def test_prune_keeps_what_a_condition_or_another_variable_needs():
         )[0]
 
     (op,) = (op for op in after(passes.prune, built(f, ())).operations if op.type == "While")
-    assert op.attrs["count"] == 5  # all four, and the counter of trips
+    assert op.attrs["count"] == 5  # all four, and the counter of iterations
 
 
 def test_prune_looks_before_it_changes_anything():
@@ -161,7 +161,7 @@ def test_no_analysis_answers_for_a_graph_that_has_lost_something():
     program = built(f, ())
     (op,) = (op for op in program.operations if op.type == "While")
     counts, arrays = Counts(program), ArrayUses(program)
-    assert counts.number(op.outputs[0]) == counts.trips(op)
+    assert counts.number(op.outputs[0]) == counts.iterations(op)
     passes.prune.in_place(program)
     with pytest.raises(AssertionError, match="Counts of a graph that has changed"):
         counts.number(op.outputs[0])
@@ -260,7 +260,7 @@ def test_share_respects_control_inputs():
 
 
 @pytest.mark.smoke
-def test_hoist_moves_what_no_trip_changes_out_of_loops():
+def test_hoist_moves_what_no_iteration_changes_out_of_loops():
     def f(x, w):
         return loop(lambda i, y: (nbta.tanh(y @ (w.T * 2.0)),), x)[1]
 
@@ -288,7 +288,7 @@ def test_hoist_leaves_what_may_fail_where_it_is():
     def f(x):
         return nbta.while_loop(
             lambda y: nbta.sum(y) > 1e9, lambda y: y + nbta.cholesky(-x), x
-        )  # no trip: nothing fails
+        )  # no iteration: nothing fails
 
     hoisted = after(passes.hoist, built(f, (2, 2)))
     assert "Cholesky" not in [o.type for o in hoisted.operations]
@@ -312,7 +312,7 @@ FLOATS = {
 
 @pytest.mark.parametrize("name", FLOATS)
 def test_hoist_moves_all_that_cannot_fail(name):
-    """Also out of loops that make no trip, and on what has no logarithm."""
+    """Also out of loops that run no iteration, and on what has no logarithm."""
     for limit, first in itertools.product((3, 0), (1.0, -1.0)):
 
         def f(x, limit=limit, first=first):
@@ -329,7 +329,7 @@ def test_hoist_moves_all_that_cannot_fail(name):
         assert name not in [op.type for op in loop.attrs["body"].operations]
 
 
-def test_hoist_leaves_powers_of_integers_in_loops_that_may_make_no_trip():
+def test_hoist_leaves_powers_of_integers_in_loops_that_may_run_no_iteration():
     def f(x):
         base, exponent = nbta.cast(x, "int64"), nbta.cast(x, "int64") - 5
         return nbta.while_loop(lambda y: y > 1e9, lambda y: y + nbta.sum(base**exponent), x[0])
@@ -341,24 +341,24 @@ def test_hoist_leaves_powers_of_integers_in_loops_that_may_make_no_trip():
 
 @pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("checkpoint", [None, 2, "sqrt", "online"])
-@pytest.mark.parametrize("trips", [0, 5])
-def test_what_is_hoisted_changes_no_gradient(checkpoint, trips):
+@pytest.mark.parametrize("iterations", [0, 5])
+def test_what_is_hoisted_changes_no_gradient(checkpoint, iterations):
     """Against the same without a loop, of first and second order, in both executors."""
 
-    def trip(w, y):
+    def iteration(w, y):
         return nbta.tanh(y / nbta.sqrt(w) + nbta.log(w) * nbta.erf(w) - nbta.softplus(-w))
 
     def looped(w):
         def body(i, y):
-            return i + 1, trip(w, y)
+            return i + 1, iteration(w, y)
 
-        loop = nbta.while_loop(lambda i, y: i < trips, body, (0, w * w), checkpoint=checkpoint)
+        loop = nbta.while_loop(lambda i, y: i < iterations, body, (0, w * w), checkpoint=checkpoint)
         return nbta.sum(loop[1])
 
     def unrolled(w):
         y = w * w
-        for _ in range(trips):
-            y = trip(w, y)
+        for _ in range(iterations):
+            y = iteration(w, y)
         return nbta.sum(y)
 
     w = np.array([0.5, 1.5, 3.0])

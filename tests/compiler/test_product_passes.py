@@ -47,7 +47,7 @@ def filled(*shapes):
 
 
 def backward(program):
-    """The types in the body of the last loop that steps back through trips."""
+    """The types in the body of the last loop that steps back through iterations."""
     return inside(loops(program)[-1])
 
 
@@ -74,12 +74,12 @@ def test_recorded_programs_give_the_same(program):
 @given(random_programs(depth=2), st.integers(0, 4))
 def test_random_programs_give_the_same(program, n):
     with nbta.Graph().as_default():
-        x, trips = nbta.placeholder("float64", (3,)), nbta.placeholder("int64", ())
-        numbers, arrays = program(x, trips)
+        x, iterations = nbta.placeholder("float64", (3,)), nbta.placeholder("int64", ())
+        numbers, arrays = program(x, iterations)
         y = sum(nbta.sum(value) for value in [*numbers, *arrays])
         grads = [g for g in nbta.gradients(y, [x]) if g is not None]
     values = [np.array([0.71, -0.43, 0.92]), np.int64(n)]
-    same(extract([x, trips], [*numbers, *arrays, *grads]), values, everything)
+    same(extract([x, iterations], [*numbers, *arrays, *grads]), values, everything)
 
 
 def test_the_product_of_rows_is_done_before_the_loop():
@@ -100,7 +100,7 @@ def test_products_that_may_not_fit_stay_in_the_loop():
     program = arrays_to_tensors(prepared(built(scan_of_rows, (None, 3), (None, 2))))
     result = same(program, filled((4, 3), (3, 2)), hoist_products)
     assert "MatMul" in inside(loops(result)[0])
-    same(program, filled((0, 3), (5, 2)), hoist_products)  # no trip: nothing fails
+    same(program, filled((0, 3), (5, 2)), hoist_products)  # no iteration: nothing fails
 
 
 def test_products_of_rows_that_a_loop_may_not_visit_stay_there():
@@ -225,7 +225,7 @@ def test_rows_of_several_shapes_stay():
     assert "MatMul" in inside(loops(result)[0])
 
 
-def test_trips_that_only_the_run_tells_fill_growing_arrays():
+def test_iterations_that_only_the_run_tells_fill_growing_arrays():
     program, values = until()
     result = same(prepared(program), values, everything)
     assert backward(result).count("MatMul") < backward(prepared(program)).count("MatMul")
@@ -264,7 +264,7 @@ def test_nets_with_gates_side_by_side_keep_only_gates_and_states(make, tapes, ba
 
 
 @pytest.mark.parametrize("batch", [1, 2])
-def test_weights_that_each_trip_takes_apart_are_taken_apart_once(batch):
+def test_weights_that_each_iteration_takes_apart_are_taken_apart_once(batch):
     made = lowered_and_the_same(split_gru, batch)
     forward, back = loops(made)
     assert "Split" not in inside(forward) + inside(back)
@@ -311,7 +311,7 @@ def bodies(op):
 
 
 def test_items_of_an_array_that_the_outermost_loop_keeps_need_no_tape():
-    """Of ``p``, which is kept once a trip, for its own sake: what inner loops read of it."""
+    """Of ``p``, which is kept once per iteration, for its own sake: what inner loops read of it."""
 
     def f(a, p):
         def step(_, p, s):

@@ -85,7 +85,7 @@ def cholesky(a, x):
 
 
 def one_meets_many(a, x):
-    """Lengths that the run compares are 1 in some trips."""
+    """Lengths that the run compares are 1 in some iterations."""
     y = x.copy()
     for i in range(1, x.shape[0]):
         for j in range(1, 4):
@@ -180,7 +180,7 @@ def test_other_dtypes(dtype):
     assert not left_to_python(both[0])
 
 
-#: Of a vector ``v`` and a square matrix ``m`` whose length ``i`` is another one in each trip.
+#: Of a vector ``v`` and a square matrix ``m`` whose length ``i`` is another one in each iteration.
 OF_PARTS = [
     "np.diff(v)",
     "np.prod(v)",
@@ -310,14 +310,14 @@ def test_operations_on_parts(text):
 
 
 @pytest.mark.parametrize("checkpoint", ["sqrt", 3])
-def test_trips_that_run_again(checkpoint):
+def test_iterations_that_run_again(checkpoint):
     def f(x):
-        def trip(i, s):
+        def iteration(i, s):
             v = nbta.tanh(x[:i] * s)
             return i + 1, s + 0.1 * nbta.sum(v * v * v)
 
         n = x.shape[0]
-        return nbta.while_loop(lambda i, _: i < n, trip, (1, 0.5), checkpoint=checkpoint)[1]
+        return nbta.while_loop(lambda i, _: i < n, iteration, (1, 0.5), checkpoint=checkpoint)[1]
 
     x, both = np.linspace(0.2, 0.9, 9), []
     for kind in (True, False):
@@ -344,8 +344,8 @@ def test_items_of_a_batch():
     np.testing.assert_allclose([value, slope], np.sum(each, axis=0), rtol=1e-12)
 
 
-def test_tapes_of_a_trip_share_their_lengths():
-    """What the inner trips need is computed back in one loop."""
+def test_tapes_of_an_iteration_share_their_lengths():
+    """What the inner iterations need is computed back in one loop."""
     slope = nbta.grad(inner_loop, argnums=(0, 1), compiled=True)
     with in_python():
         slope(*arguments(5))
@@ -445,7 +445,7 @@ def accumulated(x):
 
 
 def emptied(x):
-    """The second trip of a loop finds the array as new."""
+    """The second iteration of a loop finds the array as new."""
 
     def body(i, s):
         return i + 1, s + totals(x, filled(x[i:], [1, 2, 1]), 3)
@@ -562,7 +562,7 @@ def steps(x):
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-def test_a_trip_takes_the_bytes_of_its_values(backwards):
+def test_an_iteration_takes_the_bytes_of_its_values(backwards):
     def shrinking(x):
         s = 0.0
         for i in range(x.shape[0] - 1, 0, -1):
@@ -631,8 +631,8 @@ def test_some_random_programs():
     run_random(range(QUICK))
 
 
-def test_values_that_are_kept_once_for_all_trips_of_the_only_loop_around():
-    """Their array is one, whose handle no trip keeps, where nothing else of the nest is."""
+def test_values_that_are_kept_once_for_all_iterations_of_the_only_loop_around():
+    """Their array is one, whose handle no iteration keeps, where nothing else of the nest is."""
     run_random([106])
 
 

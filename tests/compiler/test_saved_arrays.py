@@ -1,4 +1,4 @@
-"""Arrays that a trip makes and loops with checkpoints read: nothing of them runs in Python."""
+"""Arrays that iterations make and loops with checkpoints read: none of it runs in Python."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def growing(shape=(), dtype="float64", **options):
 
 
 def each(count, f, *state, checkpoint=None, begin=0):
-    """Variables after trips with numbers below a count."""
+    """Variables after iterations with numbers below a count."""
     following = lambda j, *now: (j + 1, *_several(f(j, *now)))  # noqa: E731
     first = (nbta.cast(begin, "int64"), *state)
     _, *last = nbta.while_loop(lambda j, *_: j < count, following, first, checkpoint=checkpoint)
@@ -138,8 +138,8 @@ def three_deep(x, checkpoint):
 
 
 @kind
-def of_the_outer_trip(x, checkpoint):
-    """Which inner trips read in which loops with checkpoints are."""
+def of_the_outer_iteration(x, checkpoint):
+    """Which inner iterations read in which loops with checkpoints are."""
 
     def outer(i, s):
         ta = each(i + 1, lambda j, ta: ta.append(nbta.sin(x[j] * s)), growing())
@@ -315,7 +315,7 @@ def test_other_dtypes(dtype):
 @pytest.mark.smoke_every(2)
 @pytest.mark.parametrize("name", ["numbers", "rows_of_several_lengths"])
 def test_lengths_that_the_first_call_did_not_have(name):
-    """One trace and one function for all, those of no trips and of empty arrays too."""
+    """One trace and one function for all, those of no iterations and of empty arrays too."""
     f = lambda x: KINDS[name](nbta.concatenate([[0.5], x]), "sqrt")  # noqa: E731
     slow, fast = (nbta.value_and_grad(f, compiled=compiled) for compiled in (False, True))
     with in_python():
@@ -325,7 +325,7 @@ def test_lengths_that_the_first_call_did_not_have(name):
 
 
 def rolled(x, first, count):
-    """Of a loop with checkpoints over a list of numbers, in each of three trips."""
+    """Of a loop with checkpoints over a list of numbers, in each of three iterations."""
 
     def outer(i, h):
         ta = each(count, lambda j, ta: ta.append(x[i] * nbta.cast(j % 7, "float64")), growing())
@@ -335,10 +335,10 @@ def rolled(x, first, count):
 
 
 def test_memory_stays_bounded():
-    """Of 16 times as many trips four times as many states; of the list all its numbers."""
+    """Of 16 times as many iterations four times as many states; of the list all its numbers."""
 
-    def held(trips):
-        slope = nbta.grad(lambda x, first: rolled(x, first, np.int64(trips)), 0, compiled=True)
+    def held(iterations):
+        slope = nbta.grad(lambda x, first: rolled(x, first, np.int64(iterations)), 0, compiled=True)
         slope(X, np.linspace(-0.5, 0.5, 1000))
         executable = slope._last.runner.ran.executable
         work = executable.borrow()
@@ -366,8 +366,8 @@ def test_a_row_too_far_is_found(monkeypatch):
         held(f, X)
 
 
-def test_a_state_that_no_trip_changes():
-    """Each trip is a segment, and what an array is known to hold does not change in it."""
+def test_a_state_that_no_iteration_changes():
+    """Each iteration is a segment, and what an array is known to hold does not change in it."""
 
     def f(c, x, y):
         def outer(t, u, total):

@@ -1,4 +1,4 @@
-"""Items that the trips of a loop add to, and sums that may be taken in any order."""
+"""Items that the iterations of a loop add to, and sums that may be taken in any order."""
 
 import random
 
@@ -23,7 +23,7 @@ def pairs(x):
     return ranged(x.shape[0], row, 0.0)
 
 
-def test_what_goes_to_one_item_in_all_trips_is_added_after_the_loop():
+def test_what_goes_to_one_item_in_all_iterations_is_added_after_the_loop():
     x = np.linspace(-1.0, 2.0, 7)
     check_grads(pairs, (x,), order=2)
     fast = nbta.value_and_grad(pairs, compiled=True)
@@ -41,11 +41,11 @@ def test_what_goes_to_one_item_in_all_trips_is_added_after_the_loop():
 
 
 def added(step, count=3):
-    """A program of a loop that adds to an array; without a count it makes ``k`` trips."""
+    """A program of a loop that adds to an array; without a count it runs ``k`` iterations."""
 
     def f(x, k):
-        trips = k if count is None else count
-        return ranged(trips, lambda i, a: step(i, a, x, k), nbta.zeros((4,)))
+        iterations = k if count is None else count
+        return ranged(iterations, lambda i, a: step(i, a, x, k), nbta.zeros((4,)))
 
     with nbta.Graph().as_default():
         feeds = [nbta.placeholder("float64", (3,)), nbta.placeholder("int64", ())]
@@ -59,7 +59,7 @@ def add(a, key, value):
 MOVED = {
     "one": lambda i, a, x, k: add(a, 1, x[i]),
     "two": lambda i, a, x, k: add(add(a, 1, x[i]), i, x[0]),
-    "of the run, in a loop that makes a trip": lambda i, a, x, k: add(a, k, x[i]),
+    "of the run, in a loop that runs an iteration": lambda i, a, x, k: add(a, k, x[i]),
     "another is read": lambda i, a, x, k: add(a, 1, x[i] + a[0]),
     "others are read": lambda i, a, x, k: add(a, 0, x[i] + a[i + 1]),
     "another is read after": lambda i, a, x, k: add(t := add(a, 1, x[i]), 2, t[0]),
@@ -67,14 +67,14 @@ MOVED = {
     "others are set": lambda i, a, x, k: nbta.set_item(add(a, 0, x[i]), i + 1, x[i]),
 }
 KEPT = {
-    "of each trip": lambda i, a, x, k: add(a, i, x[i]),
+    "of each iteration": lambda i, a, x, k: add(a, i, x[i]),
     "read": lambda i, a, x, k: add(a, 1, x[i] + a[1]),
-    "read in a later trip": lambda i, a, x, k: add(a, 1, x[i] + a[i]),
+    "read in a later iteration": lambda i, a, x, k: add(a, 1, x[i] + a[i]),
     "read after": lambda i, a, x, k: add(t := add(a, 0, x[i]), 1, t[0] * t[1]),
     "read at an index of the run": lambda i, a, x, k: add(a, 2, x[i] + a[k]),
     "read from the end": lambda i, a, x, k: add(a, 1, x[i] + a[i - 3]),
     "set": lambda i, a, x, k: nbta.set_item(add(a, 1, x[i]), 1, 0.5),
-    "set in a trip": lambda i, a, x, k: nbta.set_item(add(a, 1, x[i]), i, 0.5),
+    "set in an iteration": lambda i, a, x, k: nbta.set_item(add(a, 1, x[i]), i, 0.5),
     "read as a whole": lambda i, a, x, k: add(a, 1, x[i] * nbta.sum(a)),
     "slice": lambda i, a, x, k: add(a, slice(0, 2), x[i]),
     "in a slice": lambda i, a, x, k: add(a, 1, x[i] + a[1:3][0]),
@@ -103,13 +103,13 @@ def test_an_item_that_may_not_be_there_is_looked_at_as_before():
     made = add_items_after_loops(program)
     assert loops(made)[0].outputs[-1].spec.rank == 1
     assert not values_of(made, [np.ones(3), np.int64(0)])[0].any()
-    proven = add_items_after_loops(added(MOVED["of the run, in a loop that makes a trip"]))
+    proven = add_items_after_loops(added(MOVED["of the run, in a loop that runs an iteration"]))
     for program in (made, proven):
         with pytest.raises(nbta.InvalidArgumentError, match="AddItem"):
             values_of(program, [np.ones(3), np.int64(4 if program is proven else 1)])
 
 
-def test_no_trip_adds_nothing():
+def test_no_iteration_adds_nothing():
     program = added(lambda i, a, x, k: nbta.add_item(a, 1, x[i]), count=0)
     feeds = [np.ones(3), np.int64(0)]
     assert values_of(add_items_after_loops(program), feeds)[0].tolist() == [0.0] * 4
@@ -126,7 +126,7 @@ def test_sums_of_what_takes_long_are_taken_in_any_order():
     np.testing.assert_allclose(down(x), -np.sum(np.exp(x)), rtol=1e-13)
 
 
-def test_so_are_those_beside_changes_of_items_that_no_other_trip_reads():
+def test_so_are_those_beside_changes_of_items_that_no_other_iteration_reads():
     def f(x):
         def step(i, s, a):
             a = nbta.add_item(a, i, 0.5 * a[i])
@@ -243,7 +243,7 @@ def test_matrices_that_are_not_square_fail_as_before(other):
         np.testing.assert_allclose(results[0][1], results[1][1], rtol=1e-12)
 
 
-def test_a_condition_that_looks_at_an_item_sees_each_trip():
+def test_a_condition_that_looks_at_an_item_sees_each_iteration():
     def f(x):
         return nbta.while_loop(
             lambda a: a[0] < 3.5, lambda a: nbta.add_item(a, 0, x), nbta.zeros((2,))
@@ -254,7 +254,7 @@ def test_a_condition_that_looks_at_an_item_sees_each_trip():
         np.testing.assert_array_equal(nbta.function(f, compiled=True)(x), expected)
 
 
-def test_an_array_that_another_variable_goes_on_with_sees_each_trip():
+def test_an_array_that_another_variable_goes_on_with_sees_each_iteration():
     def f(x):
         def step(i, a, before, s):
             now = nbta.add_item(a, 1, x[i])
@@ -267,11 +267,11 @@ def test_an_array_that_another_variable_goes_on_with_sees_each_trip():
         assert [part.tolist() for part in found] == [[0.0, 7.0], [0.0, 7.0], 4.0]
 
 
-# Random nests, whose indices are made of the numbers of their trips.
+# Random nests, whose indices are made of the numbers of their iterations.
 
 
 class Nest:
-    """Two loops, and in each trip some changes of items of ``b`` by what is read of ``b``."""
+    """Two loops, and in each iteration some changes of items of ``b`` by what is read of ``b``."""
 
     def __init__(self, seed):
         draw = random.Random(seed)

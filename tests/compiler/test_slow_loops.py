@@ -1,4 +1,4 @@
-"""Compiled loops that call Python in each trip: who is warned, how often, and of what."""
+"""Compiled loops that call Python in each iteration: who is warned, how often, and of what."""
 
 import threading
 import warnings
@@ -19,7 +19,7 @@ ROWS = X.reshape(2, 3)
 
 
 def nested(w, rows):
-    """A loop in a loop, which reads one of two arrays that the outer trip makes of a row."""
+    """A loop in a loop, which reads one of two arrays that the outer iteration makes of a row."""
 
     def inner(h, row):
         pieces = pieces_of(row * h)
@@ -251,27 +251,27 @@ def test_checkpoints(fold, checkpoint):
     assert notes(nbta.grad(nbta.grad(nbta.grad(loop))), 0.5, X) == []
 
 
-def array_in_a_trip(w, xs):
+def array_in_an_iteration(w, xs):
     """One of two, which branches make."""
 
-    def trip(h, x):
+    def iteration(h, x):
         made = lambda y: nbta.TensorArray("float64", 2).write(0, h).write(1, y)  # noqa: E731
         ta = nbta.cond(x > 0.4, lambda: made(w * x), lambda: made(x * w))
         return ta.read(0) + ta.read(1), None
 
-    return nbta.scan(trip, 0.1, xs)[0]
+    return nbta.scan(iteration, 0.1, xs)[0]
 
 
-def stacked_in_a_trip(w, xs):
+def stacked_in_an_iteration(w, xs):
     """The cure of the above."""
     return nbta.scan(lambda h, x: (nbta.sum(nbta.stack([h, w * x])), None), 0.1, xs)[0]
 
 
-def threads_in_a_trip(w, xs):
-    def trip(h, x):
+def threads_in_an_iteration(w, xs):
+    def iteration(h, x):
         return h + nbta.sum(nbta.map_fn(lambda v: v * w, xs, parallel_iterations=2)), None
 
-    return nbta.scan(trip, 0.1, xs)[0]
+    return nbta.scan(iteration, 0.1, xs)[0]
 
 
 @nbta.custom_gradient
@@ -295,16 +295,19 @@ def in_half_precision(w, xs):
 
 def handed_out(w, xs):
     ta = nbta.TensorArray("float64", size=nbta.shape(xs)[0], element_shape=())
-    more, trip = lambda i, ta: i < nbta.shape(xs)[0], lambda i, ta: (i + 1, ta.write(i, w * xs[i]))
-    return nbta.while_loop(more, trip, (0, ta))[1]
+    more, iteration = (
+        lambda i, ta: i < nbta.shape(xs)[0],
+        lambda i, ta: (i + 1, ta.write(i, w * xs[i])),
+    )
+    return nbta.while_loop(more, iteration, (0, ta))[1]
 
 
 @pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize(
     ("f", "cure"),
     [
-        (nbta.grad(array_in_a_trip), "Each iteration makes an array that"),
-        (threads_in_a_trip, "leave parallel_iterations= out"),
+        (nbta.grad(array_in_an_iteration), "Each iteration makes an array that"),
+        (threads_in_an_iteration, "leave parallel_iterations= out"),
         (in_half_precision, "compute with float16; cast"),
         (users_python, "give it one that @njit compiled"),
         (handed_out, "'TensorArrayV3' is kept by Python, as its handle is a result"),
@@ -315,10 +318,10 @@ def test_causes_and_cures(f, cure):
     assert cure in text
 
 
-def test_the_cure_of_an_array_in_a_trip():
-    assert notes(nbta.grad(nbta.grad(stacked_in_a_trip)), 0.5, X) == []
-    expected = nbta.grad(array_in_a_trip)(0.5, X)
-    assert nbta.grad(stacked_in_a_trip)(0.5, X) == pytest.approx(expected)
+def test_the_cure_of_an_array_in_an_iteration():
+    assert notes(nbta.grad(nbta.grad(stacked_in_an_iteration)), 0.5, X) == []
+    expected = nbta.grad(array_in_an_iteration)(0.5, X)
+    assert nbta.grad(stacked_in_an_iteration)(0.5, X) == pytest.approx(expected)
 
 
 def test_a_bar_is_not_an_operation():

@@ -1,4 +1,4 @@
-"""Loops that add to several items of an array in each trip, and arrays that change places."""
+"""Loops that add to several items of an array in each iteration, and arrays that change places."""
 
 import numpy as np
 import pytest
@@ -26,14 +26,14 @@ def spread(offsets, step=1):
     reach = max(map(abs, offsets))
 
     def f(h, x):
-        def trip(i, h):
+        def iteration(i, h):
             for number, offset in enumerate(offsets):
                 h = nbta.add_item(h, i + offset, x[i] if number % 2 else -x[i])
             return h
 
         first, end = reach, h.shape[0] - reach
         ends = (first, end) if step > 0 else (end - 1, first - 1)
-        return ranged(*ends, trip, h, step=step)
+        return ranged(*ends, iteration, h, step=step)
 
     return f
 
@@ -61,8 +61,8 @@ OFFSETS = [(-1, 0, 1), (1, 0, -1), (0, 3), (-2, -1), (5, 2, 2, 4), (2, 2, 2, 1),
 def test_each_item_gets_its_sums_in_order(offsets, step):
     reach, made = max(map(abs, offsets)), np.random.default_rng(1)
     few = stencils.STENCIL_ITERATIONS
-    for trips in (0, 1, 2, 3, few - 1, few, few + 1, 511, 512, 513, 1025, 1500):
-        h, x = made.normal(size=(2, trips + 2 * reach)) * 10.0 ** made.integers(-9, 9)
+    for iterations in (0, 1, 2, 3, few - 1, few, few + 1, 511, 512, 513, 1025, 1500):
+        h, x = made.normal(size=(2, iterations + 2 * reach)) * 10.0 ** made.integers(-9, 9)
         x *= 10.0 ** made.integers(-12, 12, len(x))
         assert has_rows(both(spread(offsets, step), h, x))
 
@@ -127,7 +127,7 @@ class Chosen:
                 steps.append((offset, int(self.random.integers(4))))
         return steps
 
-    def _trip(self, steps, i, h, x, b):
+    def _iteration(self, steps, i, h, x, b):
         values = [x[0, i], -x[1, i], x[0, i] + x[1, i], x[0, i]]
         for step in steps:
             if len(step) == 2:
@@ -136,8 +136,8 @@ class Chosen:
                 number, one, other = step
                 h = nbta.cond(
                     b[number, i],
-                    lambda h=h, steps=one: self._trip(steps, i, h, x, b),
-                    lambda h=h, steps=other: self._trip(steps, i, h, x, b),
+                    lambda h=h, steps=one: self._iteration(steps, i, h, x, b),
+                    lambda h=h, steps=other: self._iteration(steps, i, h, x, b),
                 )
         return h
 
@@ -145,10 +145,10 @@ class Chosen:
         ends = self.reach, h.shape[0] - self.reach
         if self.step < 0:
             ends = ends[1] - 1, ends[0] - 1
-        return ranged(*ends, lambda i, h: self._trip(self.tree, i, h, x, b), h, step=self.step)
+        return ranged(*ends, lambda i, h: self._iteration(self.tree, i, h, x, b), h, step=self.step)
 
-    def arguments(self, trips):
-        n = trips + 2 * self.reach
+    def arguments(self, iterations):
+        n = iterations + 2 * self.reach
         sizes = 10.0 ** self.random.integers(-9, 9, (3, n))
         h, *x = self.random.normal(size=(3, n)) * sizes
         return h, np.array(x), self.random.random((4, n)) < self.random.random((4, 1))
@@ -158,8 +158,8 @@ def hold_chosen(seeds):
     found = 0
     for seed in seeds:
         f = Chosen(seed)
-        for trips in (0, 1, 7, 8, 9, 511, 513, 1025):
-            compiled = both(f, *f.arguments(trips))
+        for iterations in (0, 1, 7, 8, 9, 511, 513, 1025):
+            compiled = both(f, *f.arguments(iterations))
         found += has_rows(compiled)
     return found
 
@@ -231,11 +231,11 @@ def test_lines_that_may_be_one_keep_their_order():
 @pytest.mark.parametrize("offset", [-20, -1, 0, 3])
 def test_indices_that_may_be_outside_are_looked_at(offset, step):
     def f(h, x):
-        def trip(i, h):
+        def iteration(i, h):
             return nbta.add_item(nbta.add_item(h, i + offset, x[i]), i + (offset + 1), x[i])
 
         n = x.shape[0]
-        return ranged(*((0, n) if step > 0 else (n - 1, -1)), trip, h, step=step)
+        return ranged(*((0, n) if step > 0 else (n - 1, -1)), iteration, h, step=step)
 
     made = np.random.default_rng(4)
     compiled = both(f, made.normal(size=40), made.normal(size=30))
@@ -249,13 +249,13 @@ def test_indices_that_may_be_outside_are_looked_at(offset, step):
         compiled(np.ones(10), np.ones(12))
 
 
-def test_what_trips_need_of_each_other_keeps_its_loop():
+def test_what_iterations_need_of_each_other_keeps_its_loop():
     def f(h, x):
-        def trip(i, h, s):
+        def iteration(i, h, s):
             s = nbta.maximum(s, x[i]) * 0.5
             return nbta.add_item(nbta.add_item(h, i, s), i + 1, s), s
 
-        return ranged(1, 30, trip, h, 0.0)[0]
+        return ranged(1, 30, iteration, h, 0.0)[0]
 
     assert not has_rows(both(f, *np.random.default_rng(5).normal(size=(2, 40))))
 
@@ -309,14 +309,14 @@ def test_gradients_of_both_orders(f):
 @pytest.mark.parametrize("nested", [False, True])
 def test_arrays_that_change_places_are_not_copied(turn, nested):
     def f(n, *given):
-        def trip(i, *arrays):
+        def iteration(i, *arrays):
             changed = [nbta.set_item(a, i % 4, a[(i + 1) % 4] + k) for k, a in enumerate(arrays)]
             return tuple(changed[place] for place in turn)
 
         def outer(_, *arrays):
-            return ranged(0, 3, trip, *arrays)
+            return ranged(0, 3, iteration, *arrays)
 
-        arrays = ranged(0, 3, outer, *given) if nested else ranged(0, n, trip, *given)
+        arrays = ranged(0, 3, outer, *given) if nested else ranged(0, n, iteration, *given)
         return nbta.stack(arrays)
 
     given = np.random.default_rng(7).normal(size=(len(turn), 4))
@@ -330,14 +330,14 @@ def test_arrays_that_change_places_are_not_copied(turn, nested):
 
 def test_arrays_that_change_places_in_a_branch_and_after_it():
     def f(u, v, n):
-        def trip(i, u, v):
+        def iteration(i, u, v):
             def turned():
                 return ranged(0, i, lambda k, u, v: (nbta.add_item(v, 0, 1.0), u * 0.5), u, v)
 
             u, v = nbta.cond(nbta.equal(i % 2, 0), turned, lambda: (u, v))
             return v, nbta.set_item(u, 1, 3.0)
 
-        u, v = ranged(0, n, trip, u, v)
+        u, v = ranged(0, n, iteration, u, v)
         w = nbta.set_item(u + v, 0, 5.0)
         return nbta.stack([u, v, w])
 
@@ -350,10 +350,10 @@ def test_arrays_that_change_places_in_a_branch_and_after_it():
 @pytest.mark.smoke
 def test_arrays_that_have_changed_places_share_no_memory_with_what_comes_next():
     def f(n, u, v):
-        def trip(i, u, v):
+        def iteration(i, u, v):
             return v, nbta.set_item(u, i % 4, u[(i + 1) % 4] + 1.0)
 
-        u, v = ranged(0, n, trip, u, v)
+        u, v = ranged(0, n, iteration, u, v)
         w = nbta.set_item(nbta.sin(v), 0, nbta.sum(u))
         return nbta.sum(nbta.cumsum(w) * nbta.cumsum(v)) + nbta.cumsum(v * w)
 
@@ -365,7 +365,7 @@ def test_arrays_that_have_changed_places_share_no_memory_with_what_comes_next():
 
 @pytest.fixture
 def short_rows(monkeypatch):
-    """Rows for few trips, and many stretches."""
+    """Rows for few iterations, and many stretches."""
     monkeypatch.setattr(stencils, "STENCIL_STRETCH", 5)
     monkeypatch.setattr(stencils, "STENCIL_ITERATIONS", 1)
 

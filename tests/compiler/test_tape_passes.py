@@ -140,7 +140,7 @@ def test_a_row_of_a_tensor_is_taken_again():
 
 
 @pytest.mark.smoke
-def test_inner_loops_compute_again_what_their_trips_tell():
+def test_inner_loops_compute_again_what_their_iterations_tell():
     def f(x):
         def outer(i, y):
             z = nbta.while_loop(
@@ -280,7 +280,7 @@ def test_an_array_with_other_uses_stays():
 
 
 @pytest.mark.parametrize("size", [3, 5])
-def test_an_array_of_another_size_than_there_are_trips_stays(size):
+def test_an_array_of_another_size_than_there_are_iterations_stays(size):
     with nbta.Graph().as_default():
         x = nbta.placeholder("float64", ())
         array = nbta.TensorArray("float64", size=size, element_shape=())

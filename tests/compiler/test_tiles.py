@@ -140,7 +140,7 @@ def test_derivatives_of_both_orders(tiny, f):
     nbta.testing.check_grads(f, given(7), order=2)
 
 
-def test_loops_in_trips_of_another_one(tiny):
+def test_loops_in_iterations_of_another_one(tiny):
     compiled, reference = (nbta.function(in_a_loop, compiled=kind) for kind in (True, False))
     for n in LENGTHS[1:]:
         np.testing.assert_allclose(compiled(*given(n)), reference(*given(n)), rtol=1e-12)
@@ -208,12 +208,12 @@ def test_other_dtypes(tiny, dtype, rtol):
     def f(c, x, y):
         powers, total = nbta.ones_like(x), c[0]
 
-        def trip(j, off, powers, total):
+        def iteration(j, off, powers, total):
             off = off - c[j] * powers
             return j + 1, off, powers * x, total + nbta.sum(off * powers)
 
         start = (0, y, powers, total)
-        _, off, _, total = nbta.while_loop(lambda j, *_: j < c.shape[0], trip, start)
+        _, off, _, total = nbta.while_loop(lambda j, *_: j < c.shape[0], iteration, start)
         return nbta.sum(nbta.real(off * nbta.conj(off))) + nbta.real(total)
 
     def arguments(n):
@@ -230,7 +230,7 @@ def test_other_dtypes(tiny, dtype, rtol):
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 def test_sums_of_inner_loops_in_other_dtypes(tiny, dtype):
     def f(c, x, y):
-        def trip(t, u, total):
+        def iteration(t, u, total):
             def inner(j, u, s):
                 u = u * y + x
                 return j + 1, u, s + nbta.sum(u) * c[j]
@@ -240,7 +240,7 @@ def test_sums_of_inner_loops_in_other_dtypes(tiny, dtype):
             return t + 1, u, total + s * c[t]
 
         first = (0, x, np.zeros((), dtype))
-        return nbta.while_loop(lambda t, *_: t < 9, trip, first)[1:]
+        return nbta.while_loop(lambda t, *_: t < 9, iteration, first)[1:]
 
     compiled, reference = (nbta.function(f, compiled=kind) for kind in (True, False))
     for n in (2, 3, 6, 7, 40):
@@ -253,10 +253,10 @@ def test_sums_of_inner_loops_in_other_dtypes(tiny, dtype):
 
 def test_sums_of_float32_over_many_tiles_are_as_exact_as_over_one(tiny):
     def f(x):
-        def trip(t, s, total):
+        def iteration(t, s, total):
             return t + 1, s * np.float32(1.0), total + nbta.sum(s)
 
-        _, s, total = nbta.while_loop(lambda t, *_: t < 9, trip, (0, x, np.float32(0.0)))
+        _, s, total = nbta.while_loop(lambda t, *_: t < 9, iteration, (0, x, np.float32(0.0)))
         return nbta.sum(s) + total
 
     x = np.random.default_rng(0).uniform(0, 1, 30_000).astype("float32")
@@ -286,7 +286,7 @@ def discounted(c, x, z, step=1):
 
 @pytest.mark.parametrize("step", [1, -1])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_rows_of_the_next_trip_are_asked_for_once(tiny, monkeypatch, step, dtype):
+def test_rows_of_the_next_iteration_are_asked_for_once(tiny, monkeypatch, step, dtype):
     monkeypatch.setattr(prefetch, "PREFETCHED_MATRIX", 0)
     f = lambda c, x, z: discounted(c, x, z, step)  # noqa: E731
     compiled, reference = (nbta.value_and_grad(f, (0, 1, 2), compiled=k) for k in (True, False))

@@ -51,7 +51,7 @@ def backward(*places):
 
 
 def loop(n, body, *first):
-    """``n`` trips of ``body(i, *values)``."""
+    """``n`` iterations of ``body(i, *values)``."""
     advance = lambda i, *v: (i + 1, *body(i, *v))  # noqa: E731
     return nbta.while_loop(lambda i, *_: i < n, advance, (0, *first))[1:]
 
@@ -206,27 +206,27 @@ def test_independent_loops_run_backward_in_reversed_order_of_creation(log):
     assert log.take() == forward(*places) + backward(*places[::-1])
 
 
-def test_no_trip_has_no_backward_step(log):
+def test_no_iteration_has_no_backward_step(log):
     def program(y, x):
-        trips = nbta.cast(nbta.floor(x), np.int64)
-        return loop(trips, lambda i, y: [log.step(y, x, i)], y)[0]
+        iterations = nbta.cast(nbta.floor(x), np.int64)
+        return loop(iterations, lambda i, y: [log.step(y, x, i)], y)[0]
 
     run = Slopes(program, (), ())
     assert (run(1.5, 0.25), log.take()) == ([1.5, 1.0, 0.0], [])
     assert (run(1.5, 1.25), log.take()) == ([4.25, 2.0, 1.0], forward(0) + backward(0))
 
 
-def test_the_last_trip_that_the_data_allows_comes_first(log):
+def test_the_last_iteration_that_the_data_allows_comes_first(log):
     def program(y, x):
         return nbta.while_loop(
             lambda i, y: y < 20.0, lambda i, y: (i + 1, log.step(y, x, i)), (0, y)
         )[1]
 
     run = Slopes(program, (), ())
-    for start, trips in ((1.0, 5), (9.0, 2), (30.0, 0)):
+    for start, iterations in ((1.0, 5), (9.0, 2), (30.0, 0)):
         value, dy, dx = run(start, 0.0)
-        assert (value, dy, dx) == (start * 2**trips, 2**trips, 2**trips - 1)
-        assert log.take() == forward(*range(trips)) + backward(*reversed(range(trips)))
+        assert (value, dy, dx) == (start * 2**iterations, 2**iterations, 2**iterations - 1)
+        assert log.take() == forward(*range(iterations)) + backward(*reversed(range(iterations)))
 
 
 def test_two_calls_run_their_own_backward_steps_only(log):
@@ -239,7 +239,7 @@ def test_two_calls_run_their_own_backward_steps_only(log):
     assert log.take() == forward(0, 1, 2) + 2 * backward(2, 1, 0)
 
 
-def test_a_trip_whose_step_reaches_no_result_runs_no_backward_step(log):
+def test_an_iteration_whose_step_reaches_no_result_runs_no_backward_step(log):
     def program(y, x):
         def body(i, a, b):
             return log.step(a, x, 0, i), log.step(b, a, 1, i)

@@ -18,10 +18,10 @@ from nbta.testing import check_grads
 
 X = np.array([0.7, -1.3, 2.1])
 MODES = [1, 2, 3, 7, "sqrt", "online"]
-#: Loops whose trips may not come out the same again, and what the message says of them.
+#: Loops whose iterations may not come out the same again, and what the message says of them.
 REFUSED = {
     "cleared_by_the_loop": "reads an array that may not hold this later; make it with clear_after",
-    "made_in_one_trip_and_read_in_the_next": "stands for another array in each iteration",
+    "made_in_one_iteration_and_read_in_the_next": "stands for another array in each iteration",
     "two_arrays_swapped": "stands for another array in each iteration",
     "swapped_and_read": "stands for another array in each iteration",
 }
@@ -39,7 +39,7 @@ def recurrent(x, checkpoint):
 
 
 def until_large(x, checkpoint):
-    """A loop whose trip count the data tell."""
+    """A loop whose iteration count the data tell."""
 
     def step(y, n):
         return y * (1.0 + nbta.square(x[0])) + x[1] ** 2, n + 1
@@ -79,7 +79,7 @@ def test_scan_to_second_order(checkpoint):
 
 @pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("checkpoint", [1, 2, 3, 7, "online"])
-def test_trip_count_by_data_to_second_order(checkpoint):
+def test_iteration_count_by_data_to_second_order(checkpoint):
     f = functools.partial(until_large, checkpoint=checkpoint)
     check_grads(lambda x: f(x)[0], (X,))
     both(f, X)
@@ -112,7 +112,7 @@ def test_programs_of_all_orders_are_compiled(loop, checkpoint):
 @pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 4, 5, 6, 7, 10])
 @pytest.mark.parametrize("checkpoint", [None, *MODES])
-def test_every_number_of_trips(checkpoint, length):
+def test_every_number_of_iterations(checkpoint, length):
     """Also the second run, of what the passes make of the graph."""
     rows = np.linspace(0.5, 1.5, length)
     f = nbta.value_and_grad(
@@ -181,9 +181,11 @@ def test_folds_and_maps(checkpoint):
 def test_within_an_ordinary_loop_and_the_other_way_round():
     def nested(x, outer, inner):
         def body(h, row):
-            trips = nbta.cast(row > 0.0, np.int64) + 2
+            iterations = nbta.cast(row > 0.0, np.int64) + 2
             once = lambda i, a: (i + 1, nbta.sin(a * x) + row)  # noqa: E731
-            return nbta.while_loop(lambda i, _: i < trips, once, (0, h), checkpoint=inner)[1], h[0]
+            return nbta.while_loop(lambda i, _: i < iterations, once, (0, h), checkpoint=inner)[
+                1
+            ], h[0]
 
         return nbta.scan(body, x, x, checkpoint=outer)
 
@@ -192,13 +194,16 @@ def test_within_an_ordinary_loop_and_the_other_way_round():
         compare(slopes(lambda x: nested(x, *modes))(X), expected)  # noqa: B023
 
 
-def powers(trips, goes_on, outer, inner):
-    """Loops in one another with checkpoints; a number of trips, or data, end the inner ones."""
+def powers(iterations, goes_on, outer, inner):
+    """Loops in one another with checkpoints; iteration counts, or data, end the inner ones."""
 
     def f(x):
         def row(i, s):
             once = lambda j, t: (j + 1, nbta.sin(t) * x[j] + t)  # noqa: E731
-            test = lambda j, t: (j < trips) & (t < 0.8 + 0.1 * i) if goes_on else j < trips  # noqa: E731
+
+            def test(j, t):
+                return (j < iterations) & (t < 0.8 + 0.1 * i) if goes_on else j < iterations
+
             return i + 1, 0.9 * nbta.while_loop(test, once, (0, s), checkpoint=inner)[1]
 
         return nbta.while_loop(lambda i, s: i < 6, row, (0, x[0] + 1.0), checkpoint=outer)[1] ** 2
@@ -211,13 +216,13 @@ def powers(trips, goes_on, outer, inner):
 @pytest.mark.parametrize("inner", [1, 2, "sqrt", "online"])
 @pytest.mark.parametrize("outer", [None, 3, "online"])
 def test_compiled_in_one_another(outer, inner, goes_on):
-    """Nothing calls Python: segments of the inner loops fill one array for all outer trips."""
+    """Nothing calls Python: segments of the inner loops fill one array for all outer iterations."""
     if goes_on and inner == "sqrt":
-        pytest.skip("refused: nobody knows the trips")
+        pytest.skip("refused: nobody knows the iterations")
     x = np.linspace(-0.3, 0.6, 5)
-    for trips in (5, 0):
-        slope = nbta.value_and_grad(powers(trips, goes_on, outer, inner), compiled=True)
-        plain = nbta.value_and_grad(powers(trips, goes_on, None, None), compiled=False)
+    for iterations in (5, 0):
+        slope = nbta.value_and_grad(powers(iterations, goes_on, outer, inner), compiled=True)
+        plain = nbta.value_and_grad(powers(iterations, goes_on, None, None), compiled=False)
         for one, other in zip(slope(x), plain(x), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-14)
         assert "in Python" not in slope.explain()
@@ -249,12 +254,12 @@ def test_rows_and_arrays_in_one_another():
     rows = np.linspace(-0.9, 1.1, 12).reshape(4, 3)
 
     def f(x, outer, inner):
-        def trip(state, row):
+        def iteration(state, row):
             step = lambda h, item: (nbta.tanh(h * x + item), h)  # noqa: E731
             last, made = nbta.scan(step, state, row, checkpoint=inner)
             return last * 0.5 + nbta.sum(made, axis=0), last
 
-        return nbta.sum(nbta.scan(trip, x * 0.1, rows, checkpoint=outer)[1])
+        return nbta.sum(nbta.scan(iteration, x * 0.1, rows, checkpoint=outer)[1])
 
     expected = nbta.value_and_grad(lambda x: f(x, None, None), compiled=False)(X)
     for modes in ((2, 2), ("sqrt", "online"), (None, 2)):
@@ -423,20 +428,20 @@ BOUND = {
 
 
 @pytest.mark.parametrize("checkpoint", BOUND)
-@pytest.mark.parametrize("trips", [100, 400])
-def test_states_that_are_kept(monkeypatch, checkpoint, trips):
-    """A trip has four values on tapes; a state is one."""
+@pytest.mark.parametrize("iterations", [100, 400])
+def test_states_that_are_kept(monkeypatch, checkpoint, iterations):
+    """An iteration has four values on tapes; a state is one."""
     kept = Kept(monkeypatch)
 
     def f(x, w, checkpoint):
         step = lambda i, y: (i + 1, kept.probe(nbta.tanh(y * w) + y))  # noqa: E731
-        return nbta.while_loop(lambda i, _: i < trips, step, (0, x), checkpoint=checkpoint)[1]
+        return nbta.while_loop(lambda i, _: i < iterations, step, (0, x), checkpoint=checkpoint)[1]
 
     plain = nbta.grad(lambda x, w: f(x, w, None), argnums=1, compiled=False)
     again = nbta.grad(lambda x, w: f(x, w, checkpoint), argnums=1, compiled=False)
     assert plain(0.1, 0.9) == again(0.1, 0.9)
-    assert kept.of(plain, 0.1, 0.9) == 4 * trips
-    assert kept.of(again, 0.1, 0.9) <= BOUND[checkpoint](trips)
+    assert kept.of(plain, 0.1, 0.9) == 4 * iterations
+    assert kept.of(again, 0.1, 0.9) <= BOUND[checkpoint](iterations)
 
 
 @pytest.mark.slow
@@ -444,10 +449,12 @@ def test_states_that_are_kept(monkeypatch, checkpoint, trips):
 def test_states_that_second_derivatives_keep(monkeypatch, checkpoint):
     kept = Kept(monkeypatch)
 
-    def second(trips, checkpoint):
+    def second(iterations, checkpoint):
         def f(w):
             step = lambda i, y: (i + 1, kept.probe(nbta.tanh(y * w) + y))  # noqa: E731
-            return nbta.while_loop(lambda i, _: i < trips, step, (0, 0.1), checkpoint=checkpoint)[1]
+            return nbta.while_loop(
+                lambda i, _: i < iterations, step, (0, 0.1), checkpoint=checkpoint
+            )[1]
 
         return nbta.grad(nbta.grad(f), compiled=False)
 
@@ -455,7 +462,7 @@ def test_states_that_second_derivatives_keep(monkeypatch, checkpoint):
     assert plain == 16 * 400 - 2  # sums of shadows are there from what is added first
     assert kept.of(second(400, checkpoint), 0.9) < plain / 10
     growth = kept.of(second(400, checkpoint), 0.9) / kept.of(second(100, checkpoint), 0.9)
-    assert growth < 2.2  # of four times as many trips
+    assert growth < 2.2  # of four times as many iterations
 
 
 def test_arrays_of_inner_loops_are_freed_too(monkeypatch):
@@ -524,7 +531,7 @@ def test_numpy_integers_are_taken():
     assert f(1.0) == pytest.approx(np.prod(X))
 
 
-def test_sqrt_needs_a_trip_count():
+def test_sqrt_needs_an_iteration_count():
     def program(x, **options):
         return nbta.while_loop(lambda y: y < 9.0, lambda y: y * x, x, checkpoint="sqrt", **options)
 

@@ -9,7 +9,7 @@ import nbta
 from nbta.structure import leaves
 
 POLICIES = [1, 2, "sqrt", "online"]
-TRIPS = 5
+ITERATIONS = 5
 
 
 def growing(**options):
@@ -25,16 +25,16 @@ def ragged():
     return growing(infer_shape=False)
 
 
-def loop(start, trip):
-    """A loop that carries a number and an array: ``trip(i, h, ta)`` gives the next ones."""
+def loop(start, iteration):
+    """A loop that carries a number and an array: ``iteration(i, h, ta)`` gives the next ones."""
 
     def program(x, checkpoint):
         def body(i, h, ta):
-            return i + 1, *trip(x, i, h, ta)
+            return i + 1, *iteration(x, i, h, ta)
 
         first = (np.int64(0), x[2], start(x))
-        _, h, ta = nbta.while_loop(lambda i, *_: i < TRIPS, body, first, checkpoint=checkpoint)
-        # After the loop it grows on, so that the gradient finds it longer than any trip did.
+        _, h, ta = nbta.while_loop(lambda i, *_: i < ITERATIONS, body, first, checkpoint=checkpoint)
+        # After the loop it grows on, so that the gradient finds it longer than any iteration did.
         ta = ta.append(h * x[:2] if ta.element_shape != () else h)
         return h, ta.concat().value if ta.element_shape is None else ta.stack()
 
@@ -45,12 +45,12 @@ def last(ta):
     return ta.read(ta.size() - 1)
 
 
-def of_scalars(trip):
-    return loop(lambda x: scalars().append(x[0]), trip)
+def of_scalars(iteration):
+    return loop(lambda x: scalars().append(x[0]), iteration)
 
 
-def of_vectors(trip):
-    return loop(lambda x: ragged().append(x), trip)
+def of_vectors(iteration):
+    return loop(lambda x: ragged().append(x), iteration)
 
 
 def append_twice(x, i, h, ta):
@@ -97,7 +97,7 @@ def unstack_of_an_own_array(x, i, h, ta):
 
 
 def split_once(x, i, h, ta):
-    """Into an array from around, in the first trip."""
+    """Into an array from around, in the first iteration."""
     pieces = lambda: ta.split(nbta.sin(h * x), [2, 1])  # noqa: E731
     ta = nbta.cond(nbta.equal(i, np.int64(0)), pieces, lambda: ta.append(h * x[1:]))
     return nbta.tanh(nbta.sum(last(ta)) + h), ta
@@ -209,9 +209,11 @@ def test_lengths_by_older_names():
         grown = nbta.cond(h > 5.0, lambda: newer.size(), lambda: ta.size())
         return h * x[0] * nbta.cast(grown, "float64"), newer
 
-    for trip in (by_an_older_name, in_a_branch):
-        program = of_scalars(trip)
-        assert program(X, None)[0] == pytest.approx(X[2] * X[0] ** TRIPS * np.prod(range(2, 7)))
+    for iteration in (by_an_older_name, in_a_branch):
+        program = of_scalars(iteration)
+        assert program(X, None)[0] == pytest.approx(
+            X[2] * X[0] ** ITERATIONS * np.prod(range(2, 7))
+        )
         expected = slopes(lambda x, program=program: program(x, None))(X)
         for checkpoint in POLICIES:
             found = slopes(lambda x, c=checkpoint, program=program: program(x, c))(X)
@@ -221,27 +223,27 @@ def test_lengths_by_older_names():
 # What stays refused.
 
 
-def refused(trip, match, start=lambda x: scalars().append(x[0])):
-    program = loop(start, trip)
+def refused(iteration, match, start=lambda x: scalars().append(x[0])):
+    program = loop(start, iteration)
     slopes(lambda x: program(x, None))(X)
     for checkpoint in POLICIES:
         with pytest.raises(nbta.InvalidArgumentError, match=match):
             slopes(lambda x, c=checkpoint: program(x, c))(X)
 
 
-def test_another_array_in_each_trip():
-    def trip(x, i, h, ta):
+def test_another_array_in_each_iteration():
+    def iteration(x, i, h, ta):
         return nbta.sin(last(ta)) * x[0], scalars().append(h).append(last(ta))
 
-    refused(trip, "stands for another array in each iteration")
+    refused(iteration, "stands for another array in each iteration")
 
 
 def test_an_array_that_clears():
-    def trip(x, i, h, ta):
+    def iteration(x, i, h, ta):
         return nbta.sin(last(ta)) * x[0], ta.append(h)
 
     start = lambda x: growing(element_shape=(), clear_after_read=True).append(x[0])  # noqa: E731
-    clearing = loop(start, trip)
+    clearing = loop(start, iteration)
     for checkpoint in POLICIES:
         with pytest.raises(nbta.InvalidArgumentError, match="clear_after_read=False"):
             nbta.grad(lambda x, c=checkpoint: clearing(x, c)[0])(X)

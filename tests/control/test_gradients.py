@@ -405,7 +405,7 @@ def test_arrays_of_integers_and_truth_values_among_others():
 
 
 @pytest.mark.smoke
-def test_gradients_in_a_body_read_a_captured_array_anew_in_each_trip():
+def test_gradients_in_a_body_read_a_captured_array_anew_in_each_iteration():
     def program(x):
         ta = array(3).unstack(x)
 

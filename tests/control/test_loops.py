@@ -11,7 +11,7 @@ X = np.array([0.7, -1.3, 2.1])
 
 
 def times(n, body, first):
-    """A loop of ``n`` trips; the body gets the number of the trip and one structure."""
+    """A loop of ``n`` iterations; the body gets the number of the iteration and one structure."""
     advance = lambda i, value: (i + 1, body(i, value))  # noqa: E731
     return nbta.while_loop(lambda i, _: i < n, advance, (0, first))[1]
 
@@ -126,11 +126,11 @@ def both_ends(x):
 # Bodies with bodies.
 
 
-def inner_trips_by_outer_index(x):
+def inner_iterations_by_outer_index(x):
     return times(4, lambda i, a: times(i, lambda j, b: b * x[1] + as_float(j * i), a), x[0])
 
 
-def inner_trips_by_data(x):
+def inner_iterations_by_data(x):
     def body(i, a):
         return nbta.while_loop(lambda b: b < as_float(i) * 2.0, lambda b: b * 1.5 + x[2] ** 2, a)
 
@@ -204,7 +204,7 @@ def loop_in_branch_in_loop(x):
 # Arrays.
 
 
-def written_in_each_trip(x):
+def written_in_each_iteration(x):
     ta = times(3, lambda i, t: t.write(i, x[i] ** as_float(i + 1)), array(3))
     return ta.stack() * ta.read(1)
 
@@ -245,7 +245,7 @@ def rows_captured_and_gathered(x):
     return times(2, lambda i, a: a * ta.gather(nbta.stack([0, i]))[1] + ta.read(i), x)
 
 
-def made_in_each_trip(x):
+def made_in_each_iteration(x):
     def body(i, a):
         ta = array(2).write(0, a * x[i]).write(1, a + x[0])
         return ta.read(0) * ta.read(1) + ta.read(0)
@@ -253,7 +253,7 @@ def made_in_each_trip(x):
     return times(3, body, x[1] * 0.3)
 
 
-def made_in_one_trip_and_read_in_the_next(x):
+def made_in_one_iteration_and_read_in_the_next(x):
     def body(i, t):
         return array(2).write(0, t.read(1) * x[i]).write(1, t.read(0) + t.read(1))
 
@@ -352,12 +352,12 @@ def test_explicit_numbers():
     np.testing.assert_allclose(found, [b * c, c * a, a * b])
 
 
-# Trips.
+# Iterations.
 
 
 @pytest.mark.smoke_every(2)
 @pytest.mark.parametrize("n", [0, 1, 4])
-def test_as_many_trips_as_the_run_says(n):
+def test_as_many_iterations_as_the_run_says(n):
     def program(x, y):
         return times(nbta.cast(y, np.int64), lambda i, a: a * x, x * 1.0)
 
@@ -372,7 +372,7 @@ def test_as_many_trips_as_the_run_says(n):
     assert ddx == pytest.approx((n + 1) * n * 1.5 ** max(n - 1, 0))
 
 
-def test_no_trip_is_the_identity_for_variables_and_nothing_for_what_is_captured():
+def test_no_iteration_is_the_identity_for_variables_and_nothing_for_what_is_captured():
     def slopes(x, w):
         state = times(nbta.cast(nbta.sum(w) * 0.0, np.int64), lambda i, a: a * w, x)
         ta = array(3).unstack(x)

@@ -257,7 +257,7 @@ def traced_function_in_loop(f, x):
 
 CONTROL_FLOW = {
     "while": lambda f, x: counted(f, x),
-    "while, no trip": lambda f, x: counted(f, x, 0),
+    "while, no iteration": lambda f, x: counted(f, x, 0),
     "while, checkpoint": lambda f, x: counted(f, x, checkpoint=2),
     "while, condition": in_condition,
     "while, captured": captured_by_while,
@@ -288,7 +288,7 @@ CONTROL_FLOW = {
     "while in cond": loop_in_branch,
     "traced function in while": traced_function_in_loop,
 }
-NO_TRIP = {"while, no trip"}
+NO_ITERATION = {"while, no iteration"}
 
 total = lambda f, x: nbta.sum(f(x))  # noqa: E731
 TRANSFORMS = {
@@ -377,7 +377,7 @@ PLACES_FOR_ALL = {"while", "scan, row", "map_fn", "foldl, accumulated", "cond", 
         (change, name)
         for change in REFUSED
         for name in PLACES
-        if name not in NO_TRIP and (change in EVERYWHERE or name in PLACES_FOR_ALL)
+        if name not in NO_ITERATION and (change in EVERYWHERE or name in PLACES_FOR_ALL)
     ],
 )
 def test_what_cannot_be_traced_is_refused(name, change):

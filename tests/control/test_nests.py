@@ -60,7 +60,7 @@ def test_random_nests_call_no_python_in_loops(outer, inner):
     assert [call.op.name for call in calls if loops_around(call.op)] == []
 
 
-#: Arrays that grow in each trip of a loop around, and loops with checkpoints, in each other.
+#: Arrays that grow in each iteration of a loop around, and loops with checkpoints, in each other.
 GROWING = [
     [("list", {})], [("rows", {})], [("plain", {})],
     [("list", {"checkpoint": "sqrt"})], [("rows", {"checkpoint": 2})],
@@ -87,7 +87,7 @@ def test_growing_arrays_call_no_python_to_second_order(levels):
     assert "operations that run in Python" not in traced.explain()
 
 
-#: All levels but those with threads, which start anew in each trip.
+#: All levels but those with threads, which start anew in each iteration.
 LEVELS_OF_LOOPS = [level for level in LEVELS if "parallel_iterations" not in level[1]]
 
 

@@ -79,7 +79,7 @@ def test_a_loop_with_a_plain_limit_knows_its_total(stream):
     assert "5/5" in last_line(stream, "powers")
 
 
-def test_no_trip(stream):
+def test_no_iteration(stream):
     assert nbta.function(lambda xs: total(xs, progress=True))(X[:0]) == 0.0
     assert "scan: 0iteration" in stream.shown or "0/0" in stream.shown
 
@@ -95,16 +95,16 @@ def test_folds_and_maps(stream):
     nbta.map_fn(lambda x: x, X, progress=True)
     nbta.foldl(lambda a, x: a + x, X, progress=True)
     nbta.foldr(lambda a, x: a + x, X, progress="right")
-    for label, trips in {"map_fn": 3, "foldl": 2, "right": 2}.items():
-        assert f"{trips}/{trips}" in last_line(stream, label)
+    for label, iterations in {"map_fn": 3, "foldl": 2, "right": 2}.items():
+        assert f"{iterations}/{iterations}" in last_line(stream, label)
 
 
 def test_the_backward_loop_has_a_bar_of_its_own(stream):
-    for checkpoint, trips in ((None, 3), (2, 2)):
+    for checkpoint, iterations in ((None, 3), (2, 2)):
         options = {"progress": "fit", "checkpoint": checkpoint}
         nbta.grad(lambda xs: total(xs, **options))(X)  # noqa: B023
         assert "3/3" in last_line(stream, "fit")
-        assert f"{trips}/{trips}" in last_line(stream, "fit (gradient)")
+        assert f"{iterations}/{iterations}" in last_line(stream, "fit (gradient)")
 
 
 def test_of_nested_loops_the_outer_one_shows(stream):

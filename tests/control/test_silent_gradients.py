@@ -15,7 +15,7 @@ X = np.array([0.7, -1.3, 2.1])
 
 
 def loop(n, body, *first):
-    """``n`` trips of ``body(i, *values)``."""
+    """``n`` iterations of ``body(i, *values)``."""
     advance = lambda i, *v: (i + 1, *body(i, *v))  # noqa: E731
     return nbta.while_loop(lambda i, *_: i < n, advance, (0, *first))[1:]
 
@@ -128,7 +128,7 @@ def test_nested_dynamic_loops():
     checked(program, np.float64(1.4))
 
 
-def test_nested_loops_whose_inner_loop_does_not_run_in_some_trips():
+def test_nested_loops_whose_inner_loop_does_not_run_in_some_iterations():
     def program(x):
         def outer(i, y):
             return loop(i % 2 * 2, lambda j, z: [z * x + 1.0], y)
@@ -189,7 +189,7 @@ def test_writes_to_a_dynamic_array_of_size_0_do_not_vanish():
     check_grads(program, (np.float64(2.0),))
 
 
-def test_a_dynamic_array_whose_loop_makes_no_trip():
+def test_a_dynamic_array_whose_loop_runs_no_iteration():
     def program(x, n):
         ta = array(0, dynamic_size=True)
         (ta,) = loop(n, lambda i, t: [t.append(x)], ta)
@@ -236,7 +236,7 @@ def test_one_slot_read_several_times_in_a_loop():
 
 
 @pytest.mark.smoke
-def test_one_slot_of_a_loop_variable_read_in_all_later_trips():
+def test_one_slot_of_a_loop_variable_read_in_all_later_iterations():
     def program(x):
         def body(i, t):
             return [t.write(i + 1, t.read(i) * t.read(0))]
@@ -278,7 +278,7 @@ def test_runs_between_calls_see_the_graph_as_it_has_become():
     assert found == pytest.approx([s * 0.64, c * 0.64 + 1.6 * s, -s * 0.64 + 2 * 1.6 * c + 2 * s])
 
 
-def test_a_variable_unused_in_later_trips():
+def test_a_variable_unused_in_later_iterations():
     def program(x):
         def body(i, a, b):
             b = nbta.cond(i < 1, lambda: b * a * a, lambda: b + x[1])
@@ -303,7 +303,7 @@ def test_a_variable_that_no_result_needs():
     checked(program, X)
 
 
-def test_the_gradient_of_an_early_slot_comes_from_every_later_trip():
+def test_the_gradient_of_an_early_slot_comes_from_every_later_iteration():
     def program(x):
         def body(i, t, total):
             total = total + nbta.sum(t.gather(nbta.arange(i + 1)) * x)
@@ -330,7 +330,7 @@ def test_an_array_read_through_an_old_name_in_a_loop():
     checked(program, X)
 
 
-def test_an_old_name_in_a_loop_reads_what_earlier_trips_wrote():
+def test_an_old_name_in_a_loop_reads_what_earlier_iterations_wrote():
     def program(x):
         old = array(4).write(0, 1.5)
 
@@ -499,7 +499,7 @@ def test_an_old_name_that_reads_what_was_just_written_is_refused(stacked):
     assert nbta.grad(program)(2.0) == 1.0  # the name stands for what was written, as in Python
 
 
-def test_an_old_name_that_reads_the_slot_of_the_same_trip_is_refused():
+def test_an_old_name_that_reads_the_slot_of_the_same_iteration_is_refused():
     def program(x):
         old = array(3)
 

@@ -343,7 +343,7 @@ def test_an_exception_while_a_body_is_traced(graph, build):
     assert run(grad).tolist() == [2.0, 1.0]
 
 
-def test_an_error_in_a_trip(graph):
+def test_an_error_in_an_iteration(graph):
     ta = nbta.TensorArray("float64", 2, element_shape=(), name="states")
     put = lambda i, t: (i + 1, t.write(i, 1.0, name="put"))  # noqa: E731
     last = nbta.while_loop(lambda i, t: i < 5, put, (0, ta), name="fill")[1]
@@ -356,7 +356,7 @@ def test_an_error_in_a_trip(graph):
     assert error.reason == "write_out_of_range"
 
 
-def test_an_error_in_a_trip_of_a_loop_in_a_loop(graph):
+def test_an_error_in_an_iteration_of_a_loop_in_a_loop(graph):
     x = p((None,))
 
     def outer(i, total):

@@ -57,18 +57,18 @@ def rows(count):
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 7])
-def test_trips_and_branches_hold_what_they_ran(loop, count):
+def test_iterations_and_branches_hold_what_they_ran(loop, count):
     session, fetches, x = loop
     _, threads, _ = traced(session, fetches, {x: rows(count)}, compiled=False)
     steps = the_run(threads).only("steps")
     assert steps.args["iterations"] == count
     assert len(steps.inside("condition")) == count + 1
     for number in range(count):
-        trip = steps.only(f"iteration {number}")
-        write = trip.only("steps/body/TensorArrayWriteV3")
+        iteration = steps.only(f"iteration {number}")
+        write = iteration.only("steps/body/TensorArrayWriteV3")
         assert write.args["slots"] == [number]
         assert write.args["array"].startswith("states_")
-        choice = trip.only("steps/body/choice")
+        choice = iteration.only("steps/body/choice")
         assert [b.name for b in choice.children] == [f"branch {number % 2}"]
         assert len(choice.inside("steps/body/choice/true_fn/Tanh")) == (number + 1) % 2
     assert steps.inside(f"iteration {count}") == []
@@ -135,19 +135,19 @@ def test_arrays_that_are_fetched_stay_whole():
 
 
 @pytest.mark.parametrize("count", [0, 1, 5])
-def test_compiled_code_is_shown_by_trips(loop, count):
+def test_compiled_code_is_shown_by_iterations(loop, count):
     session, fetches, x = loop
     session.run(fetches, {x: rows(count)}, compiled=True)
     _, threads, trace = traced(session, fetches, {x: rows(count)}, compiled=True)
     run = the_run(threads)
     assert run.only("compiled function").children == []
     assert len(run.inside("once more, with clocks")) == 1
-    trips = [s for s in threads[ROW] if s.name == "steps" and s.category == "control"]
-    assert [s.args["iterations"] for s in trips] == [count] * bool(count)
-    for steps in trips:
+    iterations = [s for s in threads[ROW] if s.name == "steps" and s.category == "control"]
+    assert [s.args["iterations"] for s in iterations] == [count] * bool(count)
+    for steps in iterations:
         for number in range(count):
-            trip = steps.only(f"iteration {number}")
-            assert len(trip.inside("steps/body/TensorArrayWriteV3")) == 1
+            iteration = steps.only(f"iteration {number}")
+            assert len(iteration.inside("steps/body/TensorArrayWriteV3")) == 1
     assert "compiled function" not in trace["otherData"]
     own = [e for e in trace["traceEvents"] if e["tid"] == ROW and e["ph"] == "X"]
     order = [(event["ts"], -round(1000 * event["dur"])) for event in own]
@@ -215,8 +215,8 @@ def test_a_run_that_fails_leaves_a_whole_file(compiled):
             session.run(ta.stack(), compiled=compiled, trace=file)
     trace = json.loads(file.getvalue())
     run = the_run(checked(trace))
-    trip = run.only("fill").only("iteration 3")
-    for each in (run, run.only("fill"), trip, trip.only("fill/body/TensorArrayWriteV3")):
+    iteration = run.only("fill").only("iteration 3")
+    for each in (run, run.only("fill"), iteration, iteration.only("fill/body/TensorArrayWriteV3")):
         assert each.args["error"].startswith("InvalidArgumentError: ")
     (stopped,) = (event for event in trace["traceEvents"] if event["ph"] == "i")
     assert "iteration 3 of the loop 'fill'" in stopped["args"]["error"]

@@ -210,7 +210,7 @@ def in_nested_loops(x):
     return ta.grad("n").stack().sum() + ta.grad("n").grad("m").stack().sum()
 
 
-def after_trips_that_are_given_up(x):
+def after_iterations_that_are_given_up(x):
     ta = new(6)
     i = 0
     while True:
@@ -321,7 +321,7 @@ EACH = (
     assigned_in_a_loop, another_array_from_some_iteration_on, another_array_in_each_iteration,
     an_array_that_a_loop_of_nbta_carries, in_an_attribute, two_sources_in_turn,
     names_that_change_places, reads_between, in_a_generator, in_a_list, vectors,
-    in_nested_loops, after_trips_that_are_given_up, given_by_a_cond, given_by_a_scan,
+    in_nested_loops, after_iterations_that_are_given_up, given_by_a_cond, given_by_a_scan,
     of_one_array_or_another, of_one_source_or_another, looked_up_in_both_branches,
     arrays_that_grow_in_turn, in_a_recursion, chosen_twice, closed_in_a_branch_not_taken,
 )  # fmt: skip

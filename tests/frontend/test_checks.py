@@ -15,7 +15,7 @@ def checked(x):
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_an_assertion_that_fails_in_a_trip(compiled):
+def test_an_assertion_that_fails_in_an_iteration(compiled):
     taken = nbta.value_and_grad(checked, compiled=compiled, convert=True)
     value, slope = taken(np.arange(4.0))
     assert value == 14.0

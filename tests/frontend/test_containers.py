@@ -13,7 +13,7 @@ import nbta
 #: Programs that are refused, with words of the error. One that begins to work fails here.
 NOT_YET = {
     "counter_that_begins_empty": r"dict\['a'\] is given a value, or deleted",
-    "order_that_trips_change": "a loop keeps the number of items, the keys and their order",
+    "order_that_iterations_change": "a loop keeps the number of items, the keys and their order",
     "set_that_loses_and_finds": "a loop keeps the number of items, the keys and their order",
     "userlist_that_grows": "a loop keeps the number of items",
     "chained_maps": r"dict\['a'\] is given a value, or deleted",

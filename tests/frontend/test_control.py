@@ -45,7 +45,7 @@ def argmax_continue(x):
 
 @case(X7)
 def an_array_made_after_a_break(x):
-    """Which trips that Python tried, and that were put back, leave behind."""
+    """Which iterations that Python tried, and that were put back, leave behind."""
     s = x[0]
     while True:
         if s < 0.1:
@@ -136,7 +136,7 @@ def arrays_that_a_loop_makes_one(x):
 
 
 @case(X7)
-def the_array_of_the_trip_before(x):
+def the_array_of_the_iteration_before(x):
     a, b = x.copy(), x
     for i in range(len(x)):
         b = a
@@ -349,7 +349,7 @@ def repeated(x):
 
 
 @case(X12)
-def zero_trips(x):
+def zero_iterations(x):
     s = x[0]
     for i in range(3, 3):
         s += x[i]
@@ -1055,7 +1055,7 @@ def steps_that_the_run_tells(x):
 
 @case(X7)
 @case(X12)
-def variables_that_trips_delete(x):
+def variables_that_iterations_delete(x):
     total, i, last = 0.0, 0, x[0]
     while x[i] < 1.2 and i < len(x) - 1:
         t = x[i] * 2
@@ -1074,7 +1074,7 @@ def variables_that_trips_delete(x):
 
 @case(X7)
 @case(X12)
-def state_that_trips_delete(x):
+def state_that_iterations_delete(x):
     o, d, total = Held(x[0]), {}, 0.0
     for i in range(len(x)):
         o.more, d["p"] = x[i], x[i] * x[0]
@@ -1276,7 +1276,7 @@ def test_nests_of_short_loops(f):
     check(f, [X7], compiled=False)
 
 
-def test_nests_of_short_loops_do_not_grow_with_their_trips():
+def test_nests_of_short_loops_do_not_grow_with_their_iterations():
     for f in (nest_of_short_loops, with_a_known_while):
         traced = nbta.function(f)
         traced(X7)

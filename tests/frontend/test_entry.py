@@ -98,7 +98,7 @@ def test_opaque_functions_pass_no_gradient():
     assert largest(X) == 1.4
 
 
-def test_unrolled_trips_are_pythons():
+def test_unrolled_iterations_are_pythons():
     seen = []
 
     def f(x):

@@ -57,7 +57,7 @@ def test_results_and_errors_are_pythons(f, x, compiled):
 
 
 @called(2.5, 1.5, -0.5)
-def made_by_the_first_of_known_trips(x):
+def made_by_the_first_of_known_iterations(x):
     for i in range(3):
         if x > i:
             y = x
@@ -76,7 +76,7 @@ def made_in_one_branch(x):
 
 
 @called(2.5, 7.5)
-def made_by_the_first_trip_of_while_true(x):
+def made_by_the_first_iteration_of_while_true(x):
     n = 0
     while True:
         y = x * 2.0 if n == 0 else y * x
@@ -487,7 +487,7 @@ def an_item_that_another_replaces(x):
 
 
 @called(1.0, 2.0)
-def items_of_trips(x):
+def items_of_iterations(x):
     table, total = np.arange(4.0), 0.0
     for k in range(3):
         v = table[int(x) + k]  # noqa: F841

@@ -181,7 +181,7 @@ def test_the_whole_hessian_of_a_mutating_loop(compiled):
             assert abs(sum(ends) / (4 * h * h) - found[i, j]) < 1e-6
 
 
-#: Loops that change one item a trip; what they carry must not be copied for it.
+#: Loops that change one item per iteration; what they carry must not be copied for it.
 IN_PLACE = (
     "recurrence", "two_back", "self_increment", "thomas", "heat", "edit_distance", "negative_step",
     "scratch_in_a_nest", "lu", "hidden_markov", "matrix_product",
@@ -239,7 +239,7 @@ def guarded(x):
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_an_assertion_that_fails_in_trip_17(compiled):
+def test_an_assertion_that_fails_in_iteration_17(compiled):
     x = np.arange(30.0)
     gradient = checks.value_and_grad(guarded, compiled=compiled)
     with in_python():
@@ -259,7 +259,7 @@ def last_square(x, n):
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_a_name_that_no_trip_defined(compiled):
+def test_a_name_that_no_iteration_defined(compiled):
     x = np.linspace(0.5, 1.0, 12)
     gradient = checks.value_and_grad(last_square, compiled=compiled)
     with in_python():

@@ -176,7 +176,7 @@ def appends_tuples_of_two_lengths(x):
     return pairs[0][0]
 
 
-def begins_each_trip_with_another_list(x):
+def begins_each_iteration_with_another_list(x):
     xs = [x[0]]
     for _ in range(9):
         ys = []
@@ -212,7 +212,7 @@ REFUSED = {
     takes_from_a_generator_in_a_loop: "takes items of a generator that was made before it",
     orders_tuples: "a Python function that iterates over the tuples",
     appends_tuples_of_two_lengths: "an item that is no tuple of 2",
-    begins_each_trip_with_another_list: "of the loop and list that a loop fills after it",
+    begins_each_iteration_with_another_list: "of the loop and list that a loop fills after it",
     makes_a_dict_by_a_number_of_the_run: "Python iterates over a range whose bounds",
     compares_lists: "a comparison (__eq__) of a list that a loop appends to",
     counts_in_a_list: ".count() of a list that a loop appends to",
@@ -448,7 +448,7 @@ TEXTS = {
 
 
 def said_of(fail):
-    """What a text is, where the first trips may be made while the function is traced."""
+    """What a text is, where the first iterations may be made while the function is traced."""
     return re.escape(TEXTS[fail]).replace(re.escape("{i}"), r"(1|\{i\})")
 
 
@@ -646,10 +646,10 @@ AFTER = {
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("f", AFTER)
 def test_an_index_that_is_out_of_range_says_of_which_array(f, compiled):
-    words, trip = AFTER[f]
+    words, iteration = AFTER[f]
     with pytest.raises(nbta.InvalidArgumentError, match=words) as caught, in_python():
         nbta.value_and_grad(f, compiled=compiled)(X)
-    assert trip in str(caught.value)
+    assert iteration in str(caught.value)
     (line,) = [note for note in caught.value.__notes__ if __file__ in note]
     assert re.match(r".*\.py:\d+: \S.*\[", line)
 
@@ -732,7 +732,7 @@ def a_deleted_variable(x):
     return t
 
 
-def a_variable_deleted_in_a_trip(x):
+def a_variable_deleted_in_an_iteration(x):
     t = x[0]
     for i in range(len(x)):
         if x[i] > 0.5:
@@ -751,7 +751,7 @@ def a_deleted_attribute(x):
 
 
 @pytest.mark.parametrize(
-    "f", [a_deleted_variable, a_variable_deleted_in_a_trip, a_deleted_attribute]
+    "f", [a_deleted_variable, a_variable_deleted_in_an_iteration, a_deleted_attribute]
 )
 @pytest.mark.parametrize("compiled", [False, True])
 def test_what_is_deleted_is_missed_in_the_run(f, compiled):

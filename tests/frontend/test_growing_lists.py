@@ -135,7 +135,7 @@ def test_dtypes(dtype):
     np.testing.assert_allclose(nbta.function(f, compiled=True)(x), f(x), rtol=1e-6)
 
 
-def test_no_trips():
+def test_no_iterations():
     def f(x):
         items = numbers(x)
         items.reverse()

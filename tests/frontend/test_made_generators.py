@@ -227,7 +227,7 @@ def of_one_of_two(x):
     return total * made["a"].random()
 
 
-def in_long_trips(x):
+def in_long_iterations(x):
     rng, v = np.random.default_rng(1), x
     for _ in range(4):
         for _ in range(7):
@@ -241,7 +241,7 @@ PROGRAMS = [
     in_nested_loops, many_paths, accepted, until, returned_early, made_in_a_loop,
     seeded_by_the_run, of_shared_bits, of_many_bits, copied, of_scipy, of_python, of_a_state,
     of_sizes, of_items, of_rows_and_columns, of_a_state_without_return, scaled, counts,
-    of_an_object, passed_on, tried, of_one_of_two, in_long_trips,
+    of_an_object, passed_on, tried, of_one_of_two, in_long_iterations,
 ]  # fmt: skip
 
 

@@ -116,7 +116,7 @@ def by_a_function(x):
 
 
 @right
-def a_sum_by_trips(x):
+def a_sum_by_iterations(x):
     d = {}
     for v in np.repeat(x, 4):
         if v > 1:

@@ -146,12 +146,12 @@ def test_handlers_do_not_take_what_cannot_be_followed_for_an_error_of_the_functi
         nbta.value_and_grad(function)(np.repeat(X, 8))
 
 
-def test_a_handler_waits_for_values_of_an_earlier_trip():
+def test_a_handler_waits_for_values_of_an_earlier_iteration():
     def tried(x):
         total = 0.0
         for v in x:
             try:
-                last = last * v  # the first trip has none
+                last = last * v  # the first iteration has none
             except NameError:
                 last = v
             total = total + last
@@ -323,19 +323,19 @@ def _until(x):
 
 
 def _grown(x):
-    total, trips = x[0], 0
+    total, iterations = x[0], 0
     try:
         while total < 10.0:
             total = total * 1.5
-            trips += 1
+            iterations += 1
     except (ValueError, OverflowError):
         return x[0]
     else:
-        total = total + trips
+        total = total + iterations
     return total
 
 
-def _tried_in_each_trip(x):
+def _tried_in_each_iteration(x):
     total = 0.0
     for v in x:
         try:
@@ -394,7 +394,7 @@ def _left_by_finally(x):
         _first_above,
         _until,
         _grown,
-        _tried_in_each_trip,
+        _tried_in_each_iteration,
         _known_error_after_a_loop,
         _raise_of_another_kind,
         _suppressing_all,

@@ -6,7 +6,7 @@ import pytest
 import nbta
 from nbta import raw_ops
 
-# Loops of no trips, which write nothing that could tell a shape.
+# Loops of no iterations, which write nothing that could tell a shape.
 
 
 def _append(path, i, x):
@@ -25,7 +25,8 @@ def _append_piece(path, i, x):
     return path.append(nbta.reshape(x, (1,)))
 
 
-#: How an array is made, what each trip does, how it is read, and what is read where there is none.
+#: How an array is made, what each iteration does, how it is read, and what is read where there is
+#: none.
 READS = {
     "stack": ({"dynamic_size": True}, _append, lambda ta: ta.stack(), (0,)),
     "stack of rows": ({"dynamic_size": True}, _append_row, lambda ta: ta.stack(), (0, 2)),
@@ -60,7 +61,7 @@ def _program(name):
 @pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("compiled", [False, True], ids=["reference", "compiled"])
 @pytest.mark.parametrize("name", READS)
-def test_reads_after_a_loop_of_no_trips_give_what_the_loop_would_write(name, compiled):
+def test_reads_after_a_loop_of_no_iterations_give_what_the_loop_would_write(name, compiled):
     total = _program(name)
     values = nbta.function(total, compiled=compiled)
     slopes = nbta.value_and_grad(lambda r, s: nbta.sum(total(r, s)), (0, 1), compiled=compiled)

@@ -1,4 +1,4 @@
-"""Views of loops and branches, what they change, and what they tell of trips and arrays."""
+"""Views of loops and branches, what they change, and what they tell of iterations and arrays."""
 
 import re
 from pathlib import Path
@@ -24,18 +24,18 @@ from nbta.graph.views import (
 )
 from nbta.ops.arrays.tensor_arrays import CREATE, LOOKUP, WRITE
 from nbta.ops.loops.aliases import ArrayUses, array_of, origins
-from nbta.ops.loops.trip_counts import plain_limit, trips_on_entry
+from nbta.ops.loops.iteration_counts import iterations_on_entry, plain_limit
 
 ROOT = Path(nbta.__file__).parent
 PARTS = "body|cond|count|branches|checkpoint|progress|origin"
-#: Each with its trips: what a condition counts to, and by what.
+#: Each with its iterations: what a condition counts to, and by what.
 COUNTED = {
     "below": (lambda i: i < 5, 1, 0, 5),
     "up to": (lambda i: i <= 5, 1, 0, 6),
     "the other way round": (lambda i: nbta.constant(5) > i, 1, 2, 3),
     "down": (lambda i: i > 0, -1, 4, 4),
     "down to": (lambda i: i >= 1, -1, 4, 4),
-    "no trip": (lambda i: i < 5, 1, 9, 0),
+    "no iteration": (lambda i: i < 5, 1, 9, 0),
     "narrow": (lambda i: i < np.int16(5), np.int16(1), np.int16(1), 4),
 }
 UNCOUNTED = {
@@ -46,7 +46,7 @@ UNCOUNTED = {
 
 
 def powers(condition, step, first, **options):
-    """A function with a loop that multiplies by its argument each trip."""
+    """A function with a loop that multiplies by its argument each iteration."""
 
     def function(x):
         body = lambda i, y: (i + step, y * x)  # noqa: E731
@@ -157,26 +157,26 @@ def test_a_branch_gets_another_result():
 
 
 @pytest.mark.parametrize("way", COUNTED)
-def test_a_trip_count_is_known_on_entry(way):
-    *given, trips = COUNTED[way]
+def test_an_iteration_count_is_known_on_entry(way):
+    *given, iterations = COUNTED[way]
     with nbta.Graph().as_default() as graph:
         loop = loop_of(*given)
         entry = nbta.Session(graph).run(loop.op.inputs)
-        assert trips_on_entry(loop.cond, loop.body, loop.count, entry) == trips
-        assert nbta.Session(graph).run(loop.trips) == trips
+        assert iterations_on_entry(loop.cond, loop.body, loop.count, entry) == iterations
+        assert nbta.Session(graph).run(loop.iterations) == iterations
     expected = nbta.value_and_grad(powers(*given))(3.0)
     for compiled in (False, True):
         function = nbta.value_and_grad(powers(*given, checkpoint="sqrt"), compiled=compiled)
-        assert function(3.0) == expected == (3.0**trips, trips * 3.0 ** (trips - 1))
+        assert function(3.0) == expected == (3.0**iterations, iterations * 3.0 ** (iterations - 1))
 
 
 @pytest.mark.parametrize("way", UNCOUNTED)
-def test_a_trip_count_is_not_known_on_entry(way):
-    *given, trips = UNCOUNTED[way]
+def test_an_iteration_count_is_not_known_on_entry(way):
+    *given, iterations = UNCOUNTED[way]
     with nbta.Graph().as_default() as graph:
         loop = loop_of(*given)
         assert plain_limit(loop.cond, loop.body, loop.count) is None
-        assert nbta.Session(graph).run(loop.trips) == trips
+        assert nbta.Session(graph).run(loop.iterations) == iterations
     with pytest.raises(nbta.InvalidArgumentError, match="iterations that is known on entry"):
         nbta.grad(powers(*given, checkpoint="sqrt"))(3.0)
 

@@ -109,9 +109,16 @@ def test_bodies_are_frames_and_captured_tensors_are_in_their_bars():
     bars = [node for node in diagram.root.nodes() if node.cells]
     told = [[(cell.kind, cell.lines[0]) for cell in bar.cells] for bar in bars]
     captured = [("captured", "s"), ("captured", "k")]
-    trip = [("variable", name) for name in ("iteration", "i from 0", "s")] + [("captured", "k")]
+    iteration = [("variable", name) for name in ("iteration", "i from 0", "s")] + [
+        ("captured", "k")
+    ]
     results = [("result", name) for name in ("go on?", "iteration", "i", "s")]
-    assert told == [trip, [("variable", "which: Greater"), *captured], [("result", ":0")], results]
+    assert told == [
+        iteration,
+        [("variable", "which: Greater"), *captured],
+        [("result", ":0")],
+        results,
+    ]
     assert [e.kind for e in diagram.edges if e.tail.node is bars[3]] == ["next"]
 
 

@@ -49,7 +49,7 @@ def test_calls_are_timed(profile):
     assert found.median > 0
 
 
-def test_operations_of_compiled_code_are_counted_by_trips(profile):
+def test_operations_of_compiled_code_are_counted_by_iterations(profile):
     found, _ = profile
     assert found.compiled
     by_loop = {}
@@ -240,9 +240,9 @@ def test_single_numbers_are_part_of_what_follows():
 
     plain, given, _ = compiled(loop, 1.0)
     measured = Instrumented(plain).measure(given)
-    (trip,) = (row for row in measured.rows if row[0].ends_trip)
-    assert trip[2] == 10
-    assert "Mul" in trip[0].numbers
+    (iteration,) = (row for row in measured.rows if row[0].ends_iteration)
+    assert iteration[2] == 10
+    assert "Mul" in iteration[0].numbers
 
 
 def test_ragged_arrays_are_measured_as_python_keeps_them():

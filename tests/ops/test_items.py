@@ -402,7 +402,7 @@ def test_a_row_out_of_range(change, index):
 
 
 @pytest.mark.parametrize("change", WAYS.values(), ids=WAYS)
-def test_a_loop_names_the_trip(change):
+def test_a_loop_names_the_iteration(change):
     def up(x):
         step = lambda i, a: (i + 1, change(a, (0, i), 1.0))  # noqa: E731
         return nbta.while_loop(lambda i, a: i < 5, step, (0, x))[1]
@@ -411,11 +411,11 @@ def test_a_loop_names_the_trip(change):
         step = lambda i, a: (i + 1, change(a, -1 - i, 1.0))  # noqa: E731
         return nbta.while_loop(lambda i, a: i < 5, step, (0, x))[1]
 
-    for f, axis, count, index, trip in ((up, 1, 3, 3, 3), (down, 0, 2, -3, 2)):
+    for f, axis, count, index, iteration in ((up, 1, 3, 3, 3), (down, 0, 2, -3, 2)):
         _, (_, *traced) = errors(f, X)
         for text in traced:
             assert f"axis {axis} has {count} elements, and there is no index {index}" in text
-            assert f"iteration {trip} of the loop 'while'" in text
+            assert f"iteration {iteration} of the loop 'while'" in text
 
 
 @pytest.mark.parametrize("change", WAYS.values(), ids=WAYS)

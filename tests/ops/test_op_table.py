@@ -18,7 +18,7 @@ from nbta.ops.functions import __all__ as functions
 
 #: Parts of other operations: they have no function of their own, and are shown where those are.
 PARTS = {
-    "AddSaved", "AddShadows", "Assert", "Await", "After", "DynamicAddSlice", "GradientTrip",
+    "AddSaved", "AddShadows", "Assert", "Await", "After", "DynamicAddSlice", "GradientIteration",
     "Parameter", "Print", "RestoreRows", "Separation", "Shadow", "TruePlaces",
 }  # fmt: skip
 MODULES = [

@@ -420,7 +420,7 @@ WITHOUT_AXES = {
     "an item": lambda x: nbta.gather(nbta.gather(x, 0), 1),
     "sin": lambda x: nbta.sin(nbta.sum(x)),
     "slogdet": lambda x: nbta.slogdet(x)[1],
-    "trips": lambda x: nbta.while_loop(
+    "iterations": lambda x: nbta.while_loop(
         lambda i, s: i < 3, lambda i, s: (i + 1, s * i), (0, nbta.sum(x))
     )[1],
 }

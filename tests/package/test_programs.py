@@ -140,7 +140,7 @@ def test_what_runs_in_python_is_found_in_a_report():
 
 
 def held(program, n):
-    """Bytes of all buffers after a gradient, and how many numbers a trip of a nest keeps.
+    """Bytes of all buffers after a gradient, and how many numbers an iteration of a nest keeps.
 
     These are what innermost loops write to tapes, which the nest fills one after the other.
     """

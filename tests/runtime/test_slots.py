@@ -68,9 +68,10 @@ def _compiled(ta, operation, index, value, out):
 
 
 @njit(parallel=True, cache=True)
-def _in_loop(ta, operation, index, value, out, trips):
-    for trip in prange(trips):
-        slot = index + trip // trips  # Numba does what is the same in each trip ahead of the loop
+def _in_loop(ta, operation, index, value, out, iterations):
+    for iteration in prange(iterations):
+        # Numba does what is the same in each iteration ahead of the loop
+        slot = index + iteration // iterations
         if operation == 0:
             ta.write(slot, value)
         elif operation == 1:
@@ -83,10 +84,10 @@ def _in_loop(ta, operation, index, value, out, trips):
             out[:] = ta[slot]
 
 
-def _numba(run, real, operation, index, value, *trips):
+def _numba(run, real, operation, index, value, *iterations):
     out = np.full(1, 99, real.dtype)
     item = value[()] if value.ndim == 0 else value
-    run(real, OPERATIONS.index(operation), index, item, out, *trips)
+    run(real, OPERATIONS.index(operation), index, item, out, *iterations)
     return out[0] if value.ndim == 0 else out
 
 
@@ -94,8 +95,8 @@ def compiled(real, operation, index, value, _):
     return _numba(_compiled, real, operation, index, value)
 
 
-def in_loop(real, operation, index, value, trips):
-    return _numba(_in_loop, real, operation, index, value, trips)
+def in_loop(real, operation, index, value, iterations):
+    return _numba(_in_loop, real, operation, index, value, iterations)
 
 
 MODES = {"Python": at_once, "kernel": by_kernel, "compiled": compiled, "parallel loop": in_loop}
@@ -148,7 +149,7 @@ def pairs(kind):
         yield real, model, (dynamic, clears, gradient, history)
 
 
-def compare(kind, mode, operation, index, trips=1):
+def compare(kind, mode, operation, index, iterations=1):
     """One operation on arrays of all states; the states of slot 0 that there were."""
     seen = set()
     for real, model, about in pairs(kind):
@@ -157,9 +158,9 @@ def compare(kind, mode, operation, index, trips=1):
         if not model.closed:
             seen.add(model.states()[0])
         value = given(kind, 7)
-        found, result = outcome(MODES[mode], real, operation, index, value, trips)
+        found, result = outcome(MODES[mode], real, operation, index, value, iterations)
         model.deposits = set() if mode == "parallel loop" else None
-        for _ in range(trips):
+        for _ in range(iterations):
             wanted, expected = outcome(on_model, model, operation, index, value)
             if wanted is not None:
                 break
@@ -199,7 +200,7 @@ def test_every_way_to_a_slot_follows_the_model(kind, mode):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("operation", ["write", "accumulate"])
 def test_two_iterations_at_one_slot_follow_the_model(kind, operation):
-    compare(kind, "parallel loop", operation, 0, trips=2)
+    compare(kind, "parallel loop", operation, 0, iterations=2)
 
 
 STATES = range(64)

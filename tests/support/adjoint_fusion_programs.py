@@ -1,8 +1,9 @@
 """Random programs whose loops add up what they compute of one item after the other.
 
-They are text, as those of `frontend_random`. Trips have loops of their own, of as many trips as the
-item or its values say, and branches; sums are numbers and items of arrays. Some programs carry
-something on from trip to trip, or ask for a sum in the end, so that no trip may go back at once.
+They are text, as those of `frontend_random`. Iterations have loops of their own, of as many
+iterations as the item or its values say, and branches; sums are numbers and items of arrays. Some
+programs carry something on from iteration to iteration, or ask for a sum in the end, so that no
+iteration may go back at once.
 """
 
 import array_programs
@@ -17,7 +18,7 @@ class Maker(array_programs.Maker):
     def __init__(self, seed):
         super().__init__(seed)
         self.wild = self.chance(0.3)
-        self.names = []  # numbers that the trip has
+        self.names = []  # numbers that the iteration has
 
     def leaf(self, i):
         found = [f"x[{i}]", f"y[{i}]", f"m[{i}, 1]", f"m[{i}, 0]", "c", self.constant(), "p[1]",
@@ -43,7 +44,7 @@ class Maker(array_programs.Maker):
         return self.pick(found)
 
     def lines(self, i, depth):
-        """What a trip does."""
+        """What an iteration does."""
         found = []
         for _ in range(self.random.randint(1, 4)):
             name = f"v{next(self.numbers)}"
@@ -55,11 +56,11 @@ class Maker(array_programs.Maker):
                 found += [f"if {self.number(i)} > {self.constant()}:", *self.block(i, depth)]
                 found += ["else:", *self.block(i, depth)] if self.chance(0.4) else []
             elif kind < 0.75:
-                j, trips = (
+                j, iterations = (
                     f"j{next(self.numbers)}",
                     self.pick([f"{i} % 4", "3", f"int(3 * abs(x[{i}]))"]),
                 )
-                found += [f"{name} = {self.number(i, 1)}", f"for {j} in range({trips}):"]
+                found += [f"{name} = {self.number(i, 1)}", f"for {j} in range({iterations}):"]
                 step = f"{name} = 0.6 * np.sin({name}) + {self.number(i, 1)}"
                 found += indented([step]) + (self.block(i, depth) if self.chance(0.5) else [])
                 self.names.append(name)

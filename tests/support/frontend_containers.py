@@ -153,7 +153,7 @@ def order_moved_and_moved_back(x):
 
 
 @container
-def order_that_trips_change(x):
+def order_that_iterations_change(x):
     d = OrderedDict(a=1.0, b=2.0)
     out = 0.0
     for v in x:
@@ -310,7 +310,7 @@ def list_joined_in_place_then_read(x):
 
 
 @container
-def list_joined_in_place_by_each_trip(x):
+def list_joined_in_place_by_each_iteration(x):
     ext = [4]
     for l in x:
         ext += [l, 4]

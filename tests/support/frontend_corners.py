@@ -270,7 +270,7 @@ def divided_and_rounded(x):
 
 
 @corner
-def number_of_the_last_trip(x):
+def number_of_the_last_iteration(x):
     i = 7
     for i in range(len(x) - 12):
         x[0] += 1.0
@@ -703,7 +703,7 @@ def none_and_then_an_array(x):
 
 
 @corner
-def array_of_the_last_trip(x):
+def array_of_the_last_iteration(x):
     last, prev, s, k = None, None, 0.0, 0
     for i in range(len(x)):
         if last is not None:
@@ -717,7 +717,7 @@ def array_of_the_last_trip(x):
 
 
 @corner
-def array_that_is_there_from_some_trip_on(x):
+def array_that_is_there_from_some_iteration_on(x):
     last, table, s = None, None, 0.0
     for i in range(len(x)):
         if i % 3 == 0:
@@ -949,13 +949,13 @@ def range_whose_step_is_known_late(x):
 
 @corner
 def range_that_is_kept(x):
-    trips = range(1, len(x), 2)
+    iterations = range(1, len(x), 2)
     s = 0.0
-    for i in trips:
+    for i in iterations:
         s += x[i]
-    for i in reversed(trips):
+    for i in reversed(iterations):
         s = s * 0.5 + x[i]
-    return s + len(trips) + trips[1] + (3 in trips)
+    return s + len(iterations) + iterations[1] + (3 in iterations)
 
 
 @corner
@@ -1202,12 +1202,12 @@ def whole_view(x):
 
 @corner
 def range_of_a_length_that_is_kept(x):
-    trips = range(len(x))
-    s = x[trips[1]] * len(trips) + x[trips[-2]]
+    iterations = range(len(x))
+    s = x[iterations[1]] * len(iterations) + x[iterations[-2]]
     for i in range(3):
-        for k in trips[2:]:
+        for k in iterations[2:]:
             s += x[k] * i
-    for k in reversed(trips):
+    for k in reversed(iterations):
         s = s * 0.5 + x[k]
     return s
 
@@ -1515,7 +1515,7 @@ def key_of_one_branch(x):
 
 
 @corner
-def list_that_a_loop_of_known_trips_fills(x):
+def list_that_a_loop_of_known_iterations_fills(x):
     kept, s = [], 0.0
     for i in range(4):
         s += x[i] * x[0]
@@ -1536,7 +1536,7 @@ def list_that_is_emptied(x):
 
 
 @corner
-def value_of_the_trip_before(x):
+def value_of_the_iteration_before(x):
     s, first = 0.0, True
     for i in range(len(x)):
         v, row = x[i] * 2.0, x[:3] * x[i]
@@ -1550,7 +1550,7 @@ def value_of_the_trip_before(x):
 
 
 @corner
-def value_of_the_trip_before_in_a_nest(x):
+def value_of_the_iteration_before_in_a_nest(x):
     s = 0.0
     for i in range(len(x)):
         for j in range(len(x)):

@@ -77,7 +77,7 @@ def without_an_end(x):
 
 
 @program
-def without_an_end_for_some_trips(x):
+def without_an_end_for_some_iterations(x):
     out = 0.0
     k = 0
     for v in count(1.0):

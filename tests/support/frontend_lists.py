@@ -410,7 +410,7 @@ def sum_largest_and_smallest(x):
 
 
 @lists
-def largest_in_each_trip(x):
+def largest_in_each_iteration(x):
     xs, total = [], 0.0
     for v in x:
         xs.append(v)

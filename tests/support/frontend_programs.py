@@ -1,7 +1,7 @@
 """Loop programs as Numba's users write them: what plain Python, Numba and nbta must agree on.
 
 No function here knows of nbta. Each gives a float, and stands before a line that says of which
-arguments it is differentiated, what to call it with (at two sizes: loops of few trips may be
+arguments it is differentiated, what to call it with (at two sizes: loops of few iterations may be
 unrolled), and what Numba or mathematics does not allow.
 """
 
@@ -177,7 +177,7 @@ def negative_step(x):
 case(negative_step, (0,), lambda n: (series(n),))
 
 
-def zero_trips(x, n):
+def zero_iterations(x, n):
     s = x[0] * x[1]
     for i in range(n):
         s += math.exp(x[i])
@@ -186,7 +186,7 @@ def zero_trips(x, n):
     return s
 
 
-case(zero_trips, (0,), lambda n: (series(n), 0))
+case(zero_iterations, (0,), lambda n: (series(n), 0))
 
 
 def name_from_the_loop(x):

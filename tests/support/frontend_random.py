@@ -517,7 +517,7 @@ class Maker(Writer):
             ]
         )
 
-    def trips(self, scope):
+    def iterations(self, scope):
         """A range, and whether its numbers are below n."""
         kinds = [("n", 1), ("1, n", 1), ("n - 1, -1, -1", 1), ("0, n, 2", 1), ("3", 1), ("k", 0)]
         kinds += [(str(self.pick([9, 10])), 0), (f"{self.integer(scope)} % 4", 1)]
@@ -547,9 +547,9 @@ class Maker(Writer):
                 other = f"reversed({other})" if order else other
                 head = f"for {v}, {u} in zip({a}, {other}):"
         else:
-            (trips, is_below), i = self.trips(scope), self.fresh("i")
+            (iterations, is_below), i = self.iterations(scope), self.fresh("i")
             (inner.below if is_below else inner.ints).append(i)
-            head = f"for {i} in {trips}:"
+            head = f"for {i} in {iterations}:"
         lines = [head, *indented(self.block(inner))]
         if self.chance(0.1):
             lines += ["else:", f"    {scope.floats[-1]} += 0.25"]

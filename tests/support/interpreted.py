@@ -271,7 +271,7 @@ def names_of(extra=None):
         "unless": lambda condition, value: type(value)(0) if condition else value,
         "refuse": _refuse, "too_many": _too_many, "room": _room, "slot": _slot, "np": np,
         "tick": _tick, "fetch": lambda place, index: None,
-        "watch": lambda w, word, trip: None,
+        "watch": lambda w, word, iteration: None,
         "write_item": lambda w, record, index, _: _slot(w, record, 2, index, 0),
         "read_item": lambda w, record, index, _: _slot(w, record, 3, index, 0),
         "array_in": _array_in, "dimension_in": _dimension_in, "adopt": _adopt, "agrees": _agrees,

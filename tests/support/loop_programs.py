@@ -81,7 +81,7 @@ def traced_recurrent(steps=T):
 
 
 def until(limit=3.0):
-    """A while loop whose trips depend on data, with a branch in its body."""
+    """A while loop whose iterations depend on data, with a branch in its body."""
     rng = np.random.default_rng(3)
     values = [np.float64(limit), rng.normal(size=(H, H)), rng.normal(size=(B, H))]
     with nbta.Graph().as_default():
@@ -138,7 +138,7 @@ PROGRAMS = {
     "lengths of the run": traced_recurrent,
     "lengths of the run, no steps": lambda: traced_recurrent(0),
     "until": until,
-    "until, no trips": lambda: until(-1.0),
+    "until, no iterations": lambda: until(-1.0),
     "nested": nested,
     "nested, no steps": lambda: nested(0),
 }

@@ -120,9 +120,9 @@ FAULTS = [
     ),
     Fault(
         "gradients",
-        "trips that share their accumulators",
-        "if isinstance(self._home, SubGraph) and not self._trip:",
-        "if self._trip:",
+        "iterations that share their accumulators",
+        "if isinstance(self._home, SubGraph) and not self._iteration:",
+        "if self._iteration:",
         "gradients silent_gradients",
     ),
     Fault(
@@ -163,8 +163,8 @@ FAULTS = [
     Fault(
         "passes",
         "a counter that does not begin at 0",
-        "return self._outside(record, [first, trip])",
-        "return trip",
+        "return self._outside(record, [first, iteration])",
+        "return iteration",
         "tape_passes checkpoint loops",
     ),
     Fault(
@@ -225,16 +225,17 @@ FAULTS = [
     ),
     Fault(
         "passes",
-        "as many trips where the loop between makes none",
+        "as many iterations where the loop between makes none",
         "count = multiply(count, one)",
         "count = multiply(count, maximum(one, ONE))",
         "hoisted_saves",
     ),
     Fault(
         "passes",
-        "the trip of a loop between in place of that of the loop around",
-        "reads = [(op, trips[: len(trips) - len(between)]) for op, trips in leaf.reads]",
-        "reads = [(op, trips[len(between) :]) for op, trips in leaf.reads]",
+        "the iteration of a loop between in place of that of the loop around",
+        "reads = [(op, iterations[: len(iterations) - len(between)]) for op, iterations in "
+        "leaf.reads]",
+        "reads = [(op, iterations[len(between) :]) for op, iterations in leaf.reads]",
         "hoisted_saves",
     ),
     Fault(
@@ -303,7 +304,7 @@ FAULTS = [
     Fault(
         "stencils",
         "indices of which only the first is looked at",
-        'ends = [first, f"{first} + {form[1]} * ({trips} - 1)"] if form[1] else [first]',
+        'ends = [first, f"{first} + {form[1]} * ({iterations} - 1)"] if form[1] else [first]',
         "ends = [first]",
         "stencils",
     ),
@@ -329,15 +330,15 @@ FAULTS = [
         "stencils",
     ),
     Fault(
-        "joint trips",
-        "trips back that need what all trips leave",
+        "joint iterations",
+        "adjoint iterations that need what all iterations leave",
         "return not any(_origin(tensor).op in after for tensor in tensors)",
         "return True",
         "adjoint_loop_fusion",
     ),
     Fault(
-        "joint trips",
-        "sums that trips look at",
+        "joint iterations",
+        "sums that iterations look at",
         "    while start is not None and len(users[start]) == 1:\n        (op,) = users[start]\n",
         "    while start is not None and users[start]:\n        op = users[start][-1]\n",
         "adjoint_loop_fusion",
@@ -358,7 +359,7 @@ FAULTS = [
     ),
     Fault(
         "tiles",
-        "sums of all tiles that a trip looks at",
+        "sums of all tiles that an iteration looks at",
         "if not (linear and scalar and inexact):",
         "if not (scalar and inexact):",
         "tiles",

@@ -30,7 +30,7 @@ class Block:
 
 
 def each(count, f, *state, checkpoint=None, begin=0):
-    """Variables after trips with numbers below a count."""
+    """Variables after iterations with numbers below a count."""
 
     def following(j, *now):
         found = f(j, *now)
@@ -82,7 +82,7 @@ def counted(maker, depth, inner=None):
     return Block(f"counted[{k}]", call, inner)
 
 
-def growing_trips(maker, depth, inner=None):
+def growing_iterations(maker, depth, inner=None):
     inner = inner or maker.block(depth - 1)
 
     def call(x, s):
@@ -149,7 +149,7 @@ def branched(maker, depth, inner=None):
     return Block("cond", call, inner, other)
 
 
-LOOPS = [counted, growing_trips, until, scanned, folded, mapped, branched]
+LOOPS = [counted, growing_iterations, until, scanned, folded, mapped, branched]
 
 
 # Arrays: what an element is, how it is filled, how it is read, and where it is made.

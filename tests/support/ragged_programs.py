@@ -1,4 +1,4 @@
-"""Random programs whose loops compute with vectors and matrices of another length in each trip.
+"""Random programs whose loops use vectors and matrices of another length each iteration.
 
 They are text, as those of `frontend_random`, and are checked by what checks those. None may leave
 an array or an operation to Python, or give up.
@@ -160,13 +160,15 @@ class Maker(frontend_random.Writer):
         if not scope.vectors:
             return self.define(scope)
         name, k = self.pick(scope.vectors), f"k{next(self.numbers)}"
-        trips = self.pick(["3", "9", self.pick(scope.below), f"2 + {self.pick(scope.below)} % 3"])
+        iterations = self.pick(
+            ["3", "9", self.pick(scope.below), f"2 + {self.pick(scope.below)} % 3"]
+        )
         factor = self.pick([f"x[{k} % n]", "s", f"(0.5 + 0.1 * {k})", f"a0[{k} % 3]"])
         update = self.pick(["np.tanh({0} * {1})", "0.9 * {0} + 0.1 * np.sin({1} * {0})"])
         lines = [f"{name} = {update.format(name, factor)}"]
         if self.chance(0.3):
             lines += [f"s = 0.9 * s + 0.1 * np.sum({name})"]
-        return [f"for {k} in range({trips}):", *indented(lines)]
+        return [f"for {k} in range({iterations}):", *indented(lines)]
 
     def branch(self, scope):
         i = self.pick(scope.below)

@@ -122,7 +122,7 @@ class Swap(NamedTuple):
 
 
 class If(NamedTuple):
-    """One of two blocks, by a number or by a trip."""
+    """One of two blocks, by a number or by an iteration."""
 
     by: int
     then: list
@@ -132,32 +132,32 @@ class If(NamedTuple):
         if self.by < 3:
             test = env.s[self.by] > 0.137
         else:
-            test = nbta.equal(env.trip % 2, np.int64(0))
+            test = nbta.equal(env.iteration % 2, np.int64(0))
         made = env.own[:]
         given = nbta.cond(test, env.branch(self.then, made), env.branch(self.otherwise, made))
         env.take(given)
 
     def lines(self):
-        test = f"s[{self.by}] > 0.137" if self.by < 3 else "trip is even"
+        test = f"s[{self.by}] > 0.137" if self.by < 3 else "iteration is even"
         return [f"if {test}:", *indented(self.then), "else:", *indented(self.otherwise)]
 
 
 class Loop(NamedTuple):
-    """Trips; ``carried`` says which arrays are variables, and others are captured."""
+    """Iterations; ``carried`` says which arrays are variables, and others are captured."""
 
-    trips: object
+    iterations: object
     carried: tuple
     body: list
 
     def run(self, env):
-        limit = {"n": env.n, "trip": env.trip % 3}.get(self.trips, 3)
-        if isinstance(self.trips, int):
-            limit = np.int64(self.trips)
+        limit = {"n": env.n, "iteration": env.iteration % 3}.get(self.iterations, 3)
+        if isinstance(self.iterations, int):
+            limit = np.int64(self.iterations)
 
         def goes_on(i, s, t):
             below = i < limit
             small = nbta.abs(s[0]) < 1.21
-            return nbta.logical_and(below, small) if self.trips == "until" else below
+            return nbta.logical_and(below, small) if self.iterations == "until" else below
 
         def advance(i, s, t):
             inner = env.inside(i, s, t, self.carried)
@@ -172,7 +172,7 @@ class Loop(NamedTuple):
 
     def lines(self):
         carried = [k for k in range(2) if self.carried[k]]
-        return [f"loop {self.trips} carrying t{carried}:", *indented(self.body)]
+        return [f"loop {self.iterations} carrying t{carried}:", *indented(self.body)]
 
 
 class Slope(NamedTuple):
@@ -185,7 +185,7 @@ class Slope(NamedTuple):
     def run(self, env):
         def of(v):
             inner = Env(env.x, env.n, [v, np.float64(0.4), np.float64(-0.3)])
-            inner.trip = env.n
+            inner.iteration = env.n
             block(self.body, inner)
             return inner.s[1]
 
@@ -199,7 +199,7 @@ class Env:
     """Where a program runs: its numbers, its arrays, and which of these it may write to."""
 
     def __init__(self, x, n, s):
-        self.x, self.n, self.s, self.trip = x, n, list(s), np.int64(1)
+        self.x, self.n, self.s, self.iteration = x, n, list(s), np.int64(1)
         self.t = [started(self.s[0], self.s[1]), started(self.s[2], self.s[0] * self.s[1])]
         self.old, self.own = list(self.t), [True, True]
 
@@ -216,9 +216,9 @@ class Env:
         other.s, other.t, other.own = list(self.s), list(self.t), list(self.own)
         return other
 
-    def inside(self, trip, s, t, carried):
+    def inside(self, iteration, s, t, carried):
         other = self.copy()
-        other.trip, other.s, other.own = trip, list(s), list(carried)
+        other.iteration, other.s, other.own = iteration, list(s), list(carried)
         other.put_arrays(t, carried)
         return other
 
@@ -254,7 +254,7 @@ def indented(statements):
 
 
 class Program(NamedTuple):
-    """Statements as a function of three numbers and a number of trips."""
+    """Statements as a function of three numbers and a number of iterations."""
 
     statements: list
 
@@ -286,10 +286,10 @@ def statements(depth, longest, slopes):
     if depth == 0:
         return st.lists(st.one_of(simple), min_size=2, max_size=longest)
     inner = statements(depth - 1, longest, slopes=False)
-    trips = st.sampled_from(["n", "until", "trip", 0, 1, 3])
+    iterations = st.sampled_from(["n", "until", "iteration", 0, 1, 3])
     nested = [
-        st.builds(Loop, trips, st.tuples(st.booleans(), st.booleans()), inner),
-        st.builds(Loop, trips, st.just((True, True)), inner),
+        st.builds(Loop, iterations, st.tuples(st.booleans(), st.booleans()), inner),
+        st.builds(Loop, iterations, st.just((True, True)), inner),
         st.builds(If, st.integers(0, 3), inner, inner),
     ]
     if slopes:

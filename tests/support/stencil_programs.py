@@ -1,6 +1,6 @@
 """Random programs whose loops take neighbours along an axis, and change places of arrays.
 
-They are text, as those of `frontend_random`. Offsets go both ways, trips may be none or a few,
+They are text, as those of `frontend_random`. Offsets go both ways, iterations may be none or a few,
 coefficients may be items, and loops may do other things beside.
 """
 
@@ -22,7 +22,7 @@ class Maker(array_programs.Maker):
         return self.random.randint(-self.reach, self.reach)
 
     def at(self, i):
-        """An index near a trip's."""
+        """An index near an iteration's."""
         offset = self.offset()
         return i if not offset else f"{i} {'+-'[offset < 0]} {abs(offset)}"
 
@@ -35,7 +35,7 @@ class Maker(array_programs.Maker):
         )  # fmt: skip
 
     def span(self, n):
-        """Where trips begin and end; each item near one of them is in the array."""
+        """Where iterations begin and end; each item near one of them is in the array."""
         r = self.reach
         ends = [(str(r), f"{n} - {r}")] * 4 + [(f"{n} - {2 * r}", f"{n} - {r}")]
         ends += [(str(r), f"{r} + {self.random.randint(0, 3)}")]
@@ -46,7 +46,7 @@ class Maker(array_programs.Maker):
         return f"{start}, {stop}" + ", 2" * self.chance(0.1)
 
     def item(self, array, indices):
-        """Of the place of a trip, or near it."""
+        """Of the place of an iteration, or near it."""
         near = list(indices)
         for axis in range(len(near)):
             if self.chance(0.8 if len(near) == 1 else 0.5):

@@ -128,7 +128,7 @@ GATES = {fused_gru: 3, fused_lstm: 4, split_gru: 3}
 
 
 def nested(xs, h, w, u, b):
-    """An inner loop of as many trips as the outer one has made."""
+    """An inner loop of as many iterations as the outer one has made."""
 
     def step(state, x):
         i, h = state

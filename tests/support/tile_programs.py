@@ -1,8 +1,8 @@
 """Random programs whose loops go over long rows item by item, and add up along them.
 
 They are text, as those of `frontend_random`. Rows are replaced, changed in place and exchanged,
-sums go to numbers, to items and to what else the trip does, rows to those of matrices; loops are in
-branches and in other loops, and some do what no tile can do by itself.
+sums go to numbers, to items and to what else the iteration does, rows to those of matrices; loops
+are in branches and in other loops, and some do what no tile can do by itself.
 """
 
 import array_programs
@@ -42,7 +42,7 @@ class Maker(array_programs.Maker):
         return text.format(self.row(t, 1), self.pick(self.rows))
 
     def line(self, t):
-        """What a trip does."""
+        """What an iteration does."""
         target = self.pick(self.rows)
         found = [f"{target} = 0.5 * {target} + 0.4 * np.tanh({self.row(t)})"] * 4
         found += [f"{target} = {target} * 0.9 + 0.2 * np.sin({self.row(t, 1)})"]
@@ -56,7 +56,7 @@ class Maker(array_programs.Maker):
         return self.pick(found)
 
     def body(self, t):
-        """The lines of a trip."""
+        """The lines of an iteration."""
         lines = [self.line(t) for _ in range(self.random.randint(1, 4))]
         if self.chance(0.15):
             lines += [f"if {t} % 2 == 0:", *indented([self.line(t)])]
@@ -70,10 +70,10 @@ class Maker(array_programs.Maker):
         return lines
 
     def loop(self):
-        """A loop over few trips."""
+        """A loop over few iterations."""
         t = f"t{next(self.numbers)}"
-        trips = self.pick(["len(b)", "len(b)", "len(b)", "9", "10", "len(b) - 3"])
-        lines = [f"for {t} in range({trips}):", *indented(self.body(t))]
+        iterations = self.pick(["len(b)", "len(b)", "len(b)", "9", "10", "len(b) - 3"])
+        lines = [f"for {t} in range({iterations}):", *indented(self.body(t))]
         if self.chance(0.1):
             lines = [f"if c > {self.constant()}:", *indented(lines)]
         if self.chance(0.1):

@@ -149,7 +149,7 @@ class _Lengths:
             self._carry(Loop(graph.owner).variable(place_of(flow)))
             return self._known[flow]
         if is_loop(graph.owner) and any(map(self._writes, graph.operations)):
-            return None  # of earlier trips, which the flow does not tell of
+            return None  # of earlier iterations, which the flow does not tell of
         length = self._around(graph.owner, graph.sources[flow])
         return None if length is None else graph.capture(length)
 
@@ -165,7 +165,7 @@ class _Lengths:
         loop, flow, end = variable.loop, variable.parameter, variable.following
         complete = self._complete(loop.body, end)
         first = self._around(loop.op, variable.first) if complete else None
-        if flow in self._known:  # by now, as the loop is in the trip of one around it
+        if flow in self._known:  # by now, as the loop is in the iteration of one around it
             return
         if first is None:
             self._known |= dict.fromkeys([flow, variable.tested, variable.last])

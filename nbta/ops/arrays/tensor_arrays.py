@@ -47,8 +47,8 @@ OF_ADJOINT, WRITTEN = Facts(of_adjoint=True), Facts(is_written=True)
 
 # Making arrays and asking about them.
 
-TRIP = define(
-    "GradientTrip",
+ITERATION = define(
+    "GradientIteration",
     lambda: Spec(np.dtype(np.int64), ()),
     lambda step: np.int64(step.number()),
     NotDifferentiable("its result is an integer"),
@@ -81,14 +81,16 @@ def _infer_lookup(handle, flow, *prefix, **attrs):
     return HANDLE_SPEC, FLOW_SPEC
 
 
-def _lookup(step, handle, flow, *trip, source, clear_after_read=None, stays=False, grows=False):
+def _lookup(
+    step, handle, flow, *iteration, source, clear_after_read=None, stays=False, grows=False
+):
     """The gradient array; each iteration of a loop whose body calls `gradients` has its own.
 
     ``stays``: it is found by its source also once the other array is closed, as a derivative needs
     it after all that the program does. ``grows``: it is a derivative's, of a gradient array, which
     a read past the end makes longer; that read may not run where only its derivative is needed.
     """
-    source = "#".join([source, *map(str, trip)])
+    source = "#".join([source, *map(str, iteration)])
     return step.gradient(handle, source, clear_after_read, stays, grows), FLOW_VALUE
 
 
@@ -507,11 +509,11 @@ class Access(NamedTuple):
     handle: Tensor
     flow: Tensor
 
-    def gradient(self, source: str, clear_after_read=None, trip=(), grows=False) -> "Access":
+    def gradient(self, source: str, clear_after_read=None, iteration=(), grows=False) -> "Access":
         """The gradient array for a source, and an iteration if a loop's body calls `gradients`."""
         attrs = {"source": source, "clear_after_read": clear_after_read}
         attrs |= {"grows": True} if grows else {}
-        return Access(*build(LOOKUP, [*self, *trip], attrs))
+        return Access(*build(LOOKUP, [*self, *iteration], attrs))
 
     def write(self, index, value, facts=NO_FACTS) -> Tensor:
         """The flow after a write."""

@@ -33,7 +33,7 @@ def wanted(code, op, place=1) -> tuple[str, ...]:
             found.append(str(dimension))
         else:
             found.append(code.dimension(text))
-            if isinstance(dimension, shapes.TripDim):
+            if isinstance(dimension, shapes.IterationDim):
                 code.dims.setdefault(dimension, found[-1])
     return tuple(found)
 

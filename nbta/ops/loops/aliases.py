@@ -118,7 +118,7 @@ def origins(handle: Tensor) -> set[Tensor]:
         return set()
     if op.record is IDENTITY:
         return origins(op.inputs[0])
-    if op.record is PARAMETER:  # a value of a forward trip, of which there is no tape as yet
+    if op.record is PARAMETER:  # a value of a forward iteration, of which there is no tape as yet
         forward = getattr(handle.graph, "stands_for", lambda _: None)(handle)
         return {handle} if forward is None else origins(forward)
     if is_branch(op):

@@ -43,10 +43,11 @@ from nbta.ops.core.dispatch import PARAMETER, special
 from nbta.ops.core.shaping import cast
 from nbta.ops.elementary.basic import floor, sqrt
 from nbta.ops.loops.aliases import origins
+from nbta.ops.loops.iteration_counts import iterations_before
 from nbta.ops.loops.residuals import ADD_SAVED, EMPTY, SAVE, SHADOW
-from nbta.ops.loops.trip_counts import trips_before
 
-#: What a loop over segments has, whose trips are computed again for derivatives of the gradient.
+#: What a loop over segments has, whose iterations are computed again for derivatives of the
+#: gradient.
 AGAIN = "again"
 WORDS = ("sqrt", "online")
 
@@ -82,13 +83,13 @@ class Every:
         self.period = period
 
     @property
-    def has_single_trips(self):
+    def has_single_iterations(self):
         """Whether each iteration is a segment."""
         return not isinstance(self.period, Tensor) and self.period == 1
 
-    def segment(self, trip):
+    def segment(self, iteration):
         """The number of the segment that an iteration belongs to."""
-        return floor_divide(trip, self.period)
+        return floor_divide(iteration, self.period)
 
     def start(self, segment):
         """The first iteration of a segment."""
@@ -98,11 +99,11 @@ class Every:
 class Growing:
     """Segments of 1, 2, 3, ... iterations."""
 
-    has_single_trips = False
+    has_single_iterations = False
 
-    def segment(self, trip):
+    def segment(self, iteration):
         """The largest ``s`` with ``s (s + 1) / 2 <= iteration``, exact below 2**50 iterations."""
-        root = sqrt(cast(add(multiply(trip, np.int64(8)), np.int64(1)), np.float64))
+        root = sqrt(cast(add(multiply(iteration, np.int64(8)), np.int64(1)), np.float64))
         return floor_divide(subtract(cast(floor(root), np.int64), np.int64(1)), np.int64(2))
 
     def start(self, segment):
@@ -110,15 +111,15 @@ class Growing:
         return floor_divide(multiply(segment, add(segment, np.int64(1))), np.int64(2))
 
 
-def begins(schedule, trip):
+def begins(schedule, iteration):
     """Whether an iteration is the first of its segment."""
-    return equal(schedule.start(schedule.segment(trip)), trip)
+    return equal(schedule.start(schedule.segment(iteration)), iteration)
 
 
-def number_of_segments(schedule, trips):
+def number_of_segments(schedule, iterations):
     """How many segments a number of iterations has."""
-    whole = schedule.segment(trips)
-    return add(whole, cast(less(schedule.start(whole), trips), np.int64))
+    whole = schedule.segment(iterations)
+    return add(whole, cast(less(schedule.start(whole), iterations), np.int64))
 
 
 def schedule_of(op):
@@ -127,16 +128,16 @@ def schedule_of(op):
     if checkpoint == "online":
         return Growing()
     if checkpoint == "sqrt":
-        return Every(_root_of_trips(op))
+        return Every(_root_of_iterations(op))
     return Every(np.int64(1 if checkpoint == AGAIN else checkpoint))
 
 
-def _root_of_trips(op):
+def _root_of_iterations(op):
     """The period of "sqrt", computed before the loop, where its body can capture it."""
     if "period" not in op.tapes:
         with op.graph.as_default(), op.graph.control_dependencies(None):
-            trips = cast(maximum(trips_before(Loop(op)), 1), np.float64)
-            up = cast(floor(sqrt(subtract(trips, 1.0))), np.int64)  # the root, rounded up
+            iterations = cast(maximum(iterations_before(Loop(op)), 1), np.float64)
+            up = cast(floor(sqrt(subtract(iterations, 1.0))), np.int64)  # the root, rounded up
             op.tapes["period"] = add(up, np.int64(1))
     return op.tapes["period"]
 
@@ -275,7 +276,7 @@ class Replay:
         if maker.record in arrays.LOOKUPS:
             numbers = [outside(tensor) for tensor in maker.inputs[2:]]
             if any(lies_in(number.graph, self._body) for number in numbers):
-                return "inside"  # a gradient array of this trip
+                return "inside"  # a gradient array of this iteration
             places = self._where(maker.inputs[0])
             return places.pop() if len(places) == 1 else "unknown"
         if maker.record is not arrays.CREATE:
@@ -340,10 +341,10 @@ def _lookups(graph):
 def _look_up_again(graph, op, found):
     """Get at a gradient array of one of the arrays found, which a body in this one may use."""
     array = found.get(outside(op.inputs[0]))
-    trip = [outside(tensor) for tensor in op.inputs[2:]]
-    if array is None or not all(_is_visible(tensor, graph) for tensor in trip):
+    iteration = [outside(tensor) for tensor in op.inputs[2:]]
+    if array is None or not all(_is_visible(tensor, graph) for tensor in iteration):
         return None
-    inputs = [array, special(FLOW), *map(graph.resolve, trip)]
+    inputs = [array, special(FLOW), *map(graph.resolve, iteration)]
     again = graph.create(op.record, inputs, op.attrs)
     found[op.outputs[0]] = again.outputs[0]
     return again

@@ -38,9 +38,9 @@ from nbta.ops.loops.checkpoints import (
     number_of_segments,
     schedule_of,
 )
+from nbta.ops.loops.iteration_counts import iterations_on_entry
 from nbta.ops.loops.residuals import empty_tape, restore, save, saved_by
 from nbta.ops.loops.selections import selection
-from nbta.ops.loops.trip_counts import trips_on_entry
 from nbta.ops.random.draws import check_drawn_once
 from nbta.progress import bar
 
@@ -54,7 +54,7 @@ def _infer(*specs, cond, body, count, **notes):
 
 def _evaluate(step, values, cond, body, count, checkpoint=None, progress=None, **notes):
     if progress is not None:
-        total = trips_on_entry(cond, body, count, values)
+        total = iterations_on_entry(cond, body, count, values)
         with bar(progress, total) as counter:
             return _run(step, values, cond, body, count, counter)
     return _run(step, values, cond, body, count, np.zeros(1, np.int64))
@@ -64,7 +64,7 @@ def _run(step, values, cond, body, count, done):
     captured = values[count:]
     goes_on, advance = step.function(cond), step.function(body)
     if step.is_limited:
-        step.foresee(trips_on_entry(cond, body, count, values) or 0, cond, body)
+        step.foresee(iterations_on_entry(cond, body, count, values) or 0, cond, body)
     try:
         while goes_on(step, values.copy())[0]:
             values = [*advance(step, values), *captured]  # which used up the list before
@@ -165,7 +165,7 @@ def _active(context, op, grads):
 def _backward(context, op, carried, kept, first, sums):
     """The loop of adjoint iterations, from gradients of variables and sums for the rest."""
     loop, graph = Loop(op), current()
-    body, trips = loop.body, loop.trips
+    body, iterations = loop.body, loop.iterations
     specs = [COUNTER, *(body.inputs[place].spec for place in [*carried, *kept])]
     with graph.name_scope(op.name.rpartition("/")[2] + "_grad") as scope:
         backward = GradientGraph(graph, f"{scope}body", body)
@@ -173,17 +173,17 @@ def _backward(context, op, carried, kept, first, sums):
             parameters = [backward.parameter(spec) for spec in specs]
             ends = [body.outputs[place] for place in carried]
             starts = [body.inputs[place] for place in [*carried, *kept]]
-            made = _one_trip_back(context, ends, starts, parameters)
+            made = _one_adjoint_iteration(context, ends, starts, parameters)
             backward.outputs = [backward.resolve(tensor) for tensor in made]
         chosen = selection(backward)
         if chosen is not None:
             saved = chosen.save(loop)
-            trips = saved.count()
+            iterations = saved.count()
             with backward.as_default():
-                backward.cache["trip"] = saved.iteration(parameters[0])
-        cond = trace(graph, f"{scope}cond", specs, lambda counter, *_: [less(counter, trips)])
+                backward.cache["iteration"] = saved.iteration(parameters[0])
+        cond = trace(graph, f"{scope}cond", specs, lambda counter, *_: [less(counter, iterations)])
         handles = []
-        backward.resolve_pending(_value_of_trip(op, backward, handles))
+        backward.resolve_pending(_value_of_iteration(op, backward, handles))
         if context.transient:
             close_after(backward, handles)
         start = [as_tensor(np.int64(0), graph), *first, *sums]
@@ -195,7 +195,7 @@ def _label(loop):
     return loop.progress and f"{loop.progress.removesuffix(' (gradient)')} (gradient)"
 
 
-def _one_trip_back(context, ends, starts, parameters):
+def _one_adjoint_iteration(context, ends, starts, parameters):
     """Next values of the counter, of the variables' gradients, and of the sums for the captured.
 
     ``ends`` are the variables after the iteration, ``starts`` those before it and the captured
@@ -218,7 +218,7 @@ def _one_trip_back(context, ends, starts, parameters):
     return [add(counter, ONE), *following, *added]
 
 
-def _value_of_trip(op, backward, handles):
+def _value_of_iteration(op, backward, handles):
     """How the backward body gets at a value of the forward body: from a tape.
 
     ``handles`` gets those of arrays that the iteration has made.
@@ -226,10 +226,10 @@ def _value_of_trip(op, backward, handles):
 
     def value(tensor):
         tape = _on_tape(op, tensor)
-        if "trip" not in backward.cache:
-            last = subtract(as_tensor(Loop(op).trips, backward), ONE)
-            backward.cache["trip"] = subtract(last, backward.inputs[0])
-        found = restore(as_tensor(tape, backward), backward.cache["trip"], tensor.spec)
+        if "iteration" not in backward.cache:
+            last = subtract(as_tensor(Loop(op).iterations, backward), ONE)
+            backward.cache["iteration"] = subtract(last, backward.inputs[0])
+        found = restore(as_tensor(tape, backward), backward.cache["iteration"], tensor.spec)
         call_after(found, tensor)
         if tensor.op.record is CREATE and tensor.index == 0:
             handles.append(found)
@@ -248,14 +248,14 @@ def _backward_by_segments(context, op, carried, kept, first, sums):
     check_drawn_once(inner)
     specs = [COUNTER, *(inner.inputs[place].spec for place in [*carried, *kept])]
     with graph.name_scope(op.name.rpartition("/")[2] + "_segments_grad") as scope:
-        count = number_of_segments(schedule, graph.resolve(loop.trips))
+        count = number_of_segments(schedule, graph.resolve(loop.iterations))
         cond = trace(graph, f"{scope}cond", specs, lambda counter, *_: [less(counter, count)])
         body = SubGraph(graph, f"{scope}body")
         with body.as_default():
             parameters = [body.parameter(spec) for spec in specs]
             segment = subtract(subtract(count, ONE), parameters[0])
             places = (carried, kept)
-            back = _one_trip_again if schedule.has_single_trips else _one_segment_back
+            back = _one_iteration_again if schedule.has_single_iterations else _one_segment_back
             made = back(context, op, schedule, segment, places, parameters)
             body.outputs = [body.resolve(tensor) for tensor in made]
         drop_unused(body, ordered({tensor.op for tensor in body.outputs}))
@@ -264,10 +264,10 @@ def _backward_by_segments(context, op, carried, kept, first, sums):
 
 
 def _one_segment_back(context, op, schedule, segment, places, parameters):
-    """`_one_trip_back`, for a segment."""
+    """`_one_adjoint_iteration`, for a segment."""
     body, (carried, kept) = current(), places
-    start, trips = schedule.start(segment), body.resolve(Loop(op).trips)
-    length = subtract(minimum(schedule.start(add(segment, ONE)), trips), start)
+    start, iterations = schedule.start(segment), body.resolve(Loop(op).iterations)
+    length = subtract(minimum(schedule.start(add(segment, ONE)), iterations), start)
     again, replay, variables = _segment_again(op, carried, length)
     where = {place: i for i, place in enumerate(variables, 1)}
     captured = {tensor: i for i, tensor in enumerate(again.inputs)}
@@ -288,7 +288,7 @@ def _one_segment_back(context, op, schedule, segment, places, parameters):
     return body.outputs
 
 
-def _one_trip_again(context, op, schedule, trip, places, parameters):
+def _one_iteration_again(context, op, schedule, iteration, places, parameters):
     """`_one_segment_back` of a single iteration: no loop runs it again, and it needs no tapes."""
     body, (carried, kept) = current(), places
     needed = _needed_again(op, carried)
@@ -298,9 +298,9 @@ def _one_trip_again(context, op, schedule, trip, places, parameters):
         ends = replay.build([Loop(op).following[place] for place in carried])
         starts = [first[place] for place in carried]
         starts += [body.resolve(op.inputs[place]) for place in kept]
-        body.outputs = _one_trip_back(context, ends, starts, parameters)
+        body.outputs = _one_adjoint_iteration(context, ends, starts, parameters)
     replay.take_out_stores()
-    _restore(op, {tensor: place for place, tensor in first.items()}, schedule, trip, trip)
+    _restore(op, {tensor: place for place, tensor in first.items()}, schedule, iteration, iteration)
     live = ordered({tensor.op for tensor in body.outputs})
     close_after(body, [each.outputs[0] for each in live if each.record is CREATE])
     return body.outputs

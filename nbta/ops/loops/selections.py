@@ -74,17 +74,17 @@ class Selection(NamedTuple):
             none, no = as_tensor(np.int64(-1)), as_tensor(np.False_)
         last = loop.add_variable(none, lambda last: where(self.resets, loop.counter, last))
         if self.shares is None:
-            return Saved(loop.trips, last, None)
+            return Saved(loop.iterations, last, None)
         followed = loop.add_variable(
             no, lambda found: logical_and(~self.resets, logical_or(found, self.shares))
         )
-        return Saved(loop.trips, last, followed)
+        return Saved(loop.iterations, last, followed)
 
 
 class Saved(NamedTuple):
     """Iterations of a loop, the last that resets or -1, and whether later ones share."""
 
-    trips: Tensor
+    iterations: Tensor
     last: Tensor
     followed: Tensor | None
 
@@ -93,7 +93,7 @@ class Saved(NamedTuple):
         one = cast(greater_equal(self.last, 0), np.int64)
         if self.followed is None:
             return one
-        return where(self.followed, subtract(self.trips, maximum(self.last, 0)), one)
+        return where(self.followed, subtract(self.iterations, maximum(self.last, 0)), one)
 
     def iteration(self, counter: Tensor) -> Tensor:
         """Which iteration an adjoint iteration is of."""
@@ -101,7 +101,7 @@ class Saved(NamedTuple):
         last = graph.resolve(self.last)
         if self.followed is None:
             return last
-        back = subtract(subtract(graph.resolve(self.trips), ONE), counter)
+        back = subtract(subtract(graph.resolve(self.iterations), ONE), counter)
         return where(graph.resolve(self.followed), back, last)
 
 

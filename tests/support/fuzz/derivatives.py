@@ -49,7 +49,7 @@ def check(program, machine_code=False, counts=None):
 
 
 def is_refused(scalar, places, program):
-    """Whether there is no gradient to be had: of loops that compute trips again."""
+    """Whether there is no gradient to be had: of loops that compute iterations again."""
     slow = nbta.value_and_grad(scalar, places, compiled=False)
     error = outcome(slow, list(program.inputs.values()))
     return isinstance(error, Exception) and "leave out checkpoint=" in str(error)

@@ -136,11 +136,11 @@ class Split(NamedTuple):
 class Grow(NamedTuple):
     """A loop that appends, and reads what it appended last."""
 
-    trips: int
+    iterations: int
     reads: bool
 
     def run(self, env):
-        slots = [len(env.slots) + i for i in range(self.trips)]
+        slots = [len(env.slots) + i for i in range(self.iterations)]
         if not env.free(slots):
             return
         value, sees = env.value(ROWS), self.reads and not env.clears
@@ -150,8 +150,8 @@ class Grow(NamedTuple):
             return i + 1, (ta.read(ta.size() - 1) if sees else h) * 1.1, ta
 
         first = (np.int64(0), value, env.array)
-        _, h, env.array = nbta.while_loop(lambda i, h, ta: i < self.trips, body, first)
-        env.occupy(slots, [ROWS] * self.trips)
+        _, h, env.array = nbta.while_loop(lambda i, h, ta: i < self.iterations, body, first)
+        env.occupy(slots, [ROWS] * self.iterations)
         env.read |= set(slots) if sees else set()
         env.look(h)
 

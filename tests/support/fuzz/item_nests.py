@@ -146,7 +146,7 @@ def arguments():
 
 @contextmanager
 def _as_loops():
-    """Trips of short loops are not made one by one by Python."""
+    """Iterations of short loops are not made one by one by Python."""
     before, control.UNROLLED = control.UNROLLED, 1
     try:
         yield

@@ -16,8 +16,8 @@ def _checkpoint(g):
     return g.among(", checkpoint='online'", ", checkpoint=2", "", "", "")
 
 
-def _trips(g, scope):
-    """How many trips, as text: a literal, or an integer of the program."""
+def _iterations(g, scope):
+    """How many iterations, as text: a literal, or an integer of the program."""
     return g.among(g.integer(scope) + " % 4", "0", "1", "3", "4", "n1")
 
 
@@ -44,9 +44,9 @@ def while_loop(g, scope):
     body = g.body(
         scope, {i: np.int64(1), **params}, _short(g), lambda inner: f"{i} + 1, {result(inner)}"
     )
-    trips, limit = _trips(g, scope), ""
+    iterations, limit = _iterations(g, scope), ""
     given = ", ".join([i, *params])
-    test = f"{i} < {trips}"
+    test = f"{i} < {iterations}"
     if g.chance(0.3):
         test = f"nbta.logical_and({test}, nbta.sum({next(iter(params))}) < 1.137)"
     elif g.chance(0.2):
@@ -155,12 +155,12 @@ def array_loop(g, scope):
     body.params = (i, h, t)
     reading = Statement((past,), (f"{past} = {t}.read({back})",), (None,))
     body.statements = [reading, *inner.statements]
-    trips = _trips(g, scope)
+    iterations = _iterations(g, scope)
     start, last, array = g.name("t"), g.name(), g.name("t")
     wanted, names = _views(g, array)
     lines = (
         f"{start} = nbta.TensorArray({g.dtype!r}, 1, dynamic_size=True, clear_after_read=False)",
-        f"{g.name()}, {last}, {array} = nbta.while_loop(lambda {i}, {h}, {t}: {i} < {trips}, "
+        f"{g.name()}, {last}, {array} = nbta.while_loop(lambda {i}, {h}, {t}: {i} < {iterations}, "
         f"{body.name}, (np.int64(0), {first}, {start}.write(0, {first})){_checkpoint(g)})",
         *wanted,
     )
@@ -193,7 +193,7 @@ def array_outside(g, scope):
     size = f"nbta.shape({rows})[0]"
     lines = (
         f"{t} = nbta.TensorArray({g.dtype!r}, {size}, clear_after_read=False).unstack({rows})",
-        f"{g.name()}, {last} = nbta.while_loop(lambda {i}, {h}: {i} < {_trips(g, scope)}, "
+        f"{g.name()}, {last} = nbta.while_loop(lambda {i}, {h}: {i} < {_iterations(g, scope)}, "
         f"{body.name}, (np.int64(0), {first}){_checkpoint(g)})",
     )
     return int(g.add(scope, Statement((last,), lines, (), [body])))
@@ -220,13 +220,13 @@ def items(g, scope):
     start = g.among(first, f"nbta.tanh({first})")
     line = (
         f"{g.name()}, {', '.join(lasts)} = nbta.while_loop(lambda {i}, {a}, {b}: {i} < "
-        f"{_trips(g, scope)}, {body.name}, (np.int64(0), {start}, {first}){_checkpoint(g)})"
+        f"{_iterations(g, scope)}, {body.name}, (np.int64(0), {start}, {first}){_checkpoint(g)})"
     )
     return int(g.add(scope, Statement(tuple(lasts), (line,), (), [body])))
 
 
 def _place(g, i, array):
-    """An index of a row in any trip, as text; one in a while is out of range."""
+    """An index of a row in any iteration, as text; one in a while is out of range."""
     return g.among("0", "-1", *[f"{i} % nbta.shape({array})[0]"] * 3, f"-1 - {i} // 2", i)
 
 
@@ -252,7 +252,7 @@ def _changes(g, inner, i, array, row):
 
 
 def _named(name, text):
-    """A statement whose values are different in each trip."""
+    """A statement whose values are different in each iteration."""
     return Statement((name,), (f"{name} = {text}",), (None,))
 
 
@@ -285,5 +285,5 @@ LOOPS = [
 LOOP = [*GRAPH, *LOOPS, *LOOPS]
 #: Functions that change what they got, in place.
 MUTATING = [*GRAPH[:: max(1, len(GRAPH) // 12)], *[in_place] * 15, *LOOPS, cond]
-#: Loops in loops, of which most make no trip.
+#: Loops in loops, of which most run no iteration.
 NESTED = [*GRAPH[:: max(1, len(GRAPH) // 12)], *[nest] * 12]

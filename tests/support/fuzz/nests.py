@@ -83,7 +83,7 @@ def _while(f, x, c, options):
 
 
 def _array(f, x, c, options):
-    """What a trip appends, a later one reads."""
+    """What an iteration appends, a later one reads."""
     rows = nbta.shape(x)[0]
 
     def step(i, ta):
@@ -97,7 +97,7 @@ def _array(f, x, c, options):
 
 
 def _list(f, x, c, options):
-    """An array of this trip of the loops around: some trips append numbers, others read them."""
+    """An array of this iteration: some iterations around append numbers, others read them."""
     rows = nbta.shape(x)[0]
 
     def fill(i, h, ta):

@@ -230,7 +230,7 @@ stop_gradient = identity
 
 
 class NoRowsError(ValueError):
-    """What a loop without trips gives cannot be found out in this way."""
+    """What a loop without iterations gives cannot be found out in this way."""
 
 
 def cond(pred, true_fn, false_fn, *operands):
@@ -243,10 +243,10 @@ def switch_case(branch_index, branch_fns, *operands):
 
 
 def while_loop(cond, body, loop_vars, maximum_iterations=None, checkpoint=None):
-    trips = 0
-    while cond(*loop_vars) and (maximum_iterations is None or trips < maximum_iterations):
+    iterations = 0
+    while cond(*loop_vars) and (maximum_iterations is None or iterations < maximum_iterations):
         loop_vars = tuple(body(*loop_vars))
-        trips += 1
+        iterations += 1
     return loop_vars
 
 

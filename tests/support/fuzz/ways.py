@@ -113,7 +113,7 @@ def check(program, machine_code=False, counts=None):
         eager, traced = outcome(own, values), outcome(reference, values)
         unknown = isinstance(plainly, plain.NoRowsError) and isinstance(eager, Exception)
         if "'abstract/" in str(eager) or unknown:
-            count(counts, "an error in trips that are never made")
+            count(counts, "an error in iterations that are never made")
             continue
         if isinstance(plainly, plain.NoRowsError):
             count(counts, "shapes of no rows unknown to the model")
@@ -125,8 +125,8 @@ def check(program, machine_code=False, counts=None):
         if is_of_unknown_rows(own, traced, values) and not isinstance(eager, Exception):
             count(counts, "shapes of no rows known to no trace")
             continue
-        if is_of_no_trip(traced, eager, values):
-            count(counts, "an error in trips that are never made")
+        if is_of_no_iteration(traced, eager, values):
+            count(counts, "an error in iterations that are never made")
             continue
         if is_of_the_unused(reference, traced, eager, values):
             count(counts, "an error in what nobody uses")
@@ -139,7 +139,7 @@ def check(program, machine_code=False, counts=None):
 
 
 def is_of_unknown_rows(own, found, values):
-    """Whether there are no rows, whose shape is decided by values or trips of an inner loop.
+    """Whether there are no rows, whose shape is decided by values or iterations of an inner loop.
 
     Then even a trace that knows all lengths does not know it.
     """
@@ -159,7 +159,7 @@ def is_of_unknown_rows(own, found, values):
 BODIES = ("/body/", "/branch_fns_", "/default/", "/true_fn/", "/false_fn/")
 
 
-def is_of_no_trip(traced, eager, values):
+def is_of_no_iteration(traced, eager, values):
     """Whether shapes do not fit in a body that is not run, which is seen when it is traced.
 
     All lengths are known then, as an array is empty.
@@ -209,7 +209,8 @@ def is_of_the_unused(reference, traced, eager, values):
 
     class Whole(Step):
         def function(self, body):
-            given = {tensor.op for tensor in body.inputs}  # not of variables that no trip changes
+            # not of variables that no iteration changes
+            given = {tensor.op for tensor in body.inputs}
             kept = [op for op in body.operations if op.record is not PARAMETER or op in given]
             return Plan(body.inputs, body.outputs, kept)
 

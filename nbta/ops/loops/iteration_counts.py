@@ -3,8 +3,8 @@
 A condition is one test ``low < high``, or several that must all hold. A test that each iteration
 brings nearer to its end by one is a `Limit`, whatever its ends are: variables that steps of
 constants change, constants, and what the loop captures. What is known of the ends is known of the
-iterations: in a run (`trips_on_entry`), by operations before the loop (`trips_before`), and in
-linear forms where a program is compiled (`nbta.compiler.induction`).
+iterations: in a run (`iterations_on_entry`), by operations before the loop (`iterations_before`),
+and in linear forms where a program is compiled (`nbta.compiler.induction`).
 """
 
 from typing import NamedTuple
@@ -88,7 +88,7 @@ def _amount(tensor):
     return _value(tensor) if found is None else found
 
 
-def counts_trips(loop: Loop) -> bool:
+def counts_iterations(loop: Loop) -> bool:
     """Whether the first variable of a loop is 0, 1, 2 and so on."""
     counter = loop.variable(0)
     return constant_of(counter.first) == 0 and step_of(counter.parameter) == 1
@@ -104,7 +104,7 @@ class Limit(NamedTuple):
     high: Tensor
     more: int
 
-    def trips(self, value):
+    def iterations(self, value):
         """How many iterations the test admits; ``value`` gives what its ends are on entry."""
         left = value(self.high) - value(self.low)
         return left + self.more if self.more else left
@@ -176,7 +176,7 @@ def _step(end, cond, body, count):
     return _added(body.outputs[place], body.inputs[place])
 
 
-def trips_on_entry(cond, body, count, values) -> int | None:
+def iterations_on_entry(cond, body, count, values) -> int | None:
     """The number of iterations, where the condition is one plain limit; ``values``: all inputs."""
     versions = cond.version, body.version
     if body.cache.get("limit", (None,))[0] != versions:  # 20 us, which inner loops pay each time
@@ -184,7 +184,7 @@ def trips_on_entry(cond, body, count, values) -> int | None:
     limit = body.cache["limit"][1]
     if limit is None:
         return None
-    return max(0, limit.trips(lambda end: int(_on_entry(end, values))))
+    return max(0, limit.iterations(lambda end: int(_on_entry(end, values))))
 
 
 def limit_before(loop: Loop) -> Limit | None:
@@ -198,10 +198,10 @@ def limit_before(loop: Loop) -> Limit | None:
     return Limit(low, high, limit.more)
 
 
-def trips_before(loop: Loop) -> Tensor:
+def iterations_before(loop: Loop) -> Tensor:
     """The number of iterations that the first limit admits, in the graph around the loop."""
     limit = limits(loop.cond, loop.body, loop.count)[0]
-    return limit.trips(lambda end: cast(as_tensor(_on_entry(end, loop.op.inputs)), np.int64))
+    return limit.iterations(lambda end: cast(as_tensor(_on_entry(end, loop.op.inputs)), np.int64))
 
 
 def _on_entry(end, values):
