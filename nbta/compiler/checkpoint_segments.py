@@ -1,6 +1,6 @@
 """Loops with checkpoints in loops: segments as loops of their own.
 
-A loop with ``checkpoint=`` keeps its variables in the first iteration of each segment, in a branch.
+A loop with ``checkpoint=`` saves its variables in the first iteration of each segment, in a branch.
 In a loop around it, which makes the arrays for that anew in each iteration, those would stay apart:
 one array for a whole nest (`nbta.compiler.linearised_tapes`) takes what every iteration of a loop
 writes. As a loop over segments around a loop over the iterations of one it does, and asks in no
@@ -29,13 +29,13 @@ from nbta.ops.loops.residuals import save
 @contract(requires=[Fact.RANKS, Fact.BUFFERS_STAY, Fact.SAVED_BY_TAPES])
 @changes
 def loops_of_segments(program: Program) -> Program:
-    """Let loops in loops that keep states at the start of segments be two loops in one another."""
+    """Let loops in loops that save states at the start of segments be two loops in one another."""
     inner = [op for op in running(program) if is_loop(op) and op.graph is not program]
     waited = {before for op in running(program) for before in op.control_inputs}
     found = [(Loop(op), _states(Loop(op))) for op in inner if _may_be_split(op, waited)]
     for loop, states in reversed(found):  # from the inside out: a loop takes those in it along
         if states:
-            (_keep_always if _is_always_one(loop, states[0]) else _split)(loop, states)
+            (_save_always if _is_always_one(loop, states[0]) else _split)(loop, states)
     return prune.in_place(program) if any(states for _, states in found) else program
 
 
@@ -53,9 +53,9 @@ class _State(NamedTuple):
 
 
 def _states(loop):
-    """What a loop keeps in the first iteration of each segment."""
+    """What a loop saves in the first iteration of each segment."""
     cases = [(tape, tape.following.op) for tape in loop.variables()]
-    found = [_state(tape, case) for tape, case in cases if case.facts.keeps_state]
+    found = [_state(tape, case) for tape, case in cases if case.facts.saves_state]
     return [] if None in found else found
 
 
@@ -145,8 +145,8 @@ def _period(state) -> Tensor:
     return origin(state.save.inputs[1].op.inputs[1])
 
 
-def _keep_always(loop, states):
-    """Keep states of a loop whose segments have one iteration without asking where they begin."""
+def _save_always(loop, states):
+    """Save states of a loop whose segments have one iteration without asking where they begin."""
     body = loop.body
     with body.as_default(), body.control_dependencies(None):
         for state in states:

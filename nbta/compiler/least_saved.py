@@ -14,7 +14,7 @@ from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
 from nbta.compiler.products import is_multiplied
 from nbta.compiler.program import Program, changes
-from nbta.compiler.recompute import Again, is_cheap, kept_by, outermost_loop
+from nbta.compiler.recompute import Again, is_cheap, outermost_loop, saved_by
 from nbta.compiler.tapes import Tapes, can_shift
 from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in, substitute
@@ -125,7 +125,7 @@ class _Saved:
         """Tapes of the outermost loop, where the adjoint iteration sees them."""
         loop = outermost_loop(self._loop.op, self._iterations)
         seen = loop is not self._loop.op and lies_in(self._graph, loop.graph)
-        return kept_by(self._tapes, loop) if seen else {}
+        return saved_by(self._tapes, loop) if seen else {}
 
     # Prices.
 

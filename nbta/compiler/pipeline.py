@@ -18,7 +18,7 @@ from nbta.compiler.product_passes import hoist_products, sum_products_outside
 from nbta.compiler.program import Program, extract, rebuild
 from nbta.compiler.rematerialisation import rematerialise
 from nbta.compiler.row_passes import hoist_elementwise, rows_of_elementwise
-from nbta.compiler.saved_arrays import keep_elements
+from nbta.compiler.saved_arrays import save_elements
 from nbta.compiler.scalar_promotion import add_items_after_loops
 from nbta.compiler.shadow_arrays import detach_gradients
 from nbta.compiler.shape_passes import shapes_of_variables, simplify_shapes
@@ -37,7 +37,7 @@ ENDS = (keep_all, loops_of_segments)
 LOWERING = (
     flows_of_tapes, simplify_shapes, shapes_of_variables, prune, fold_constants, hoist, share,
     hoist_elementwise, forget_iterations, fuse_adjoint_loops, read_in_branches, rematerialise,
-    prune, save_least, keep_elements, detach_gradients, gradients_to_tensors, simplify_shapes,
+    prune, save_least, save_elements, detach_gradients, gradients_to_tensors, simplify_shapes,
     arrays_to_tensors, rematerialise, prune, save_least, arrays_to_tensors, gradients_to_tensors,
     share_tapes, prune, share, tapes_to_arrays, rows_of_elementwise, hoist_products,
     sum_products_outside, items_of_parts, add_items_after_loops, read_before_branches,

@@ -35,8 +35,8 @@ def outermost_loop(loop, iterations):
     return loop
 
 
-def kept_by(tapes, loop):
-    """Tapes of a loop by what they keep."""
+def saved_by(tapes, loop):
+    """Tapes of a loop by what they save."""
     found = {}
     for tape in tapes.all:
         if tape.loop is loop and tape.value.kind == DATA:
@@ -54,14 +54,14 @@ class Again:
     body : SubGraph
     iterations : tuple of Tensor
         The indices of the iterations, of the loops around the values, from the outside in.
-    kept : dict of Tape
-        By the values that they keep, of the body.
+    saved : dict of Tape
+        By the values that they save, of the body.
     counts : Counts, optional
         With it, items that are final are read again (`overwrite_analysis`).
     """
 
-    def __init__(self, graph, body, iterations, kept, counts=None):
-        self._graph, self._made, self._kept, self._counts = graph, {}, kept, counts
+    def __init__(self, graph, body, iterations, saved, counts=None):
+        self._graph, self._made, self._saved, self._counts = graph, {}, saved, counts
         self._iterations = {}
         for index in reversed(iterations):
             while not is_loop(body.owner):
@@ -79,9 +79,9 @@ class Again:
         return self._made[source]
 
     def _input(self, tensor):
-        """What a value is made of: made again too, or read from the tape that keeps it."""
+        """What a value is made of: made again too, or read from the tape that saves it."""
         source = origin(tensor)
-        if source not in self._kept or source in self._made:
+        if source not in self._saved or source in self._made:
             return self.make(tensor)
         free = source.op.record is PARAMETER or is_cheap(source.op)
         made = self._built(source) if free else None
@@ -90,7 +90,7 @@ class Again:
 
     def _read(self, source):
         """What a tape gives in the iteration, by the same operation as elsewhere in the graph."""
-        tape = self._kept[source]
+        tape = self._saved[source]
         index = origin(self._iterations[tape.body])
         graph = index.graph if self._is_there(tape, index) else self._graph
         inputs = list(map(graph.resolve, (tape.last, index)))

@@ -3,7 +3,7 @@
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.products import is_multiplied
 from nbta.compiler.program import Program, changes
-from nbta.compiler.recompute import Again, is_cheap, items_of, kept_by, outermost_loop
+from nbta.compiler.recompute import Again, is_cheap, items_of, outermost_loop, saved_by
 from nbta.compiler.tapes import Tapes
 from nbta.graph.graph import lies_in, substitute
 from nbta.graph.operation import HANDLE
@@ -15,7 +15,7 @@ from nbta.ops.loops.residuals import RESTORE
 @contract(requires=[Fact.RANKS, Fact.TAPES_OF_LOOPS], breaks=[Fact.SAVED_BY_TAPES])
 @changes
 def rematerialise(program: Program) -> Program:
-    """Compute again what a loop keeps on a tape, where that takes little.
+    """Compute again what a loop saves on a tape, where that takes little.
 
     From the number of the iteration follow variables that each iteration raises by as much, shapes
     and integers, and rows of captured tensors; from what other tapes of the loop keep anyway follow
@@ -55,7 +55,7 @@ def _replaced(tapes, read):
         return False  # the tape stays
     outermost = outermost_loop(tape.loop, place.iterations)
     seen = lies_in(read.graph, outermost.graph)  # not from a branch of its own
-    kept = kept_by(tapes, outermost) if seen and not any(map(is_multiplied, users)) else {}
+    kept = saved_by(tapes, outermost) if seen and not any(map(is_multiplied, users)) else {}
     again = Again(read.graph, tape.body, place.iterations, kept, tapes).make(place.tensor)
     if again is None:
         return False

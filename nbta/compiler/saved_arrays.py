@@ -1,4 +1,5 @@
-"""Arrays that an iteration makes and an adjoint iteration reads: what they hold is kept as tensors.
+"""Arrays that an iteration makes and an adjoint iteration reads: what they hold is saved as
+tensors.
 
 A loop with ``checkpoint=`` in another loop runs its iterations again in the adjoint iteration of
 that one, where they read again what they read, from an array that the forward iteration has made.
@@ -55,7 +56,7 @@ from nbta.ops.loops.residuals import EMPTY, RESTORE, SAVE, empty_tape, restore, 
 
 @contract(requires=[Fact.RANKS, Fact.TAPES_OF_LOOPS], breaks=[Fact.SAVED_BY_TAPES])
 @changes
-def keep_elements(program: Program) -> Program:
+def save_elements(program: Program) -> Program:
     """Read elements of arrays that iterations made from tensors where another loop reads them."""
     tapes = analysis(Tapes, program)
     kept = _Beside()
@@ -64,7 +65,7 @@ def keep_elements(program: Program) -> Program:
 
 
 def _read_later(tapes):
-    """Arrays with what reads them, or asks for their size, by a handle that was kept."""
+    """Arrays with what reads them, or asks for their size, by a handle that was saved."""
     for array, users in list(tapes.uses.users.items()):
         if array is None or len(array) > 1 or not tapes.is_known(array):
             continue

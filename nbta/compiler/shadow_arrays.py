@@ -195,7 +195,7 @@ def _pass_on(tapes, array, groups, shadow_arrays, counters):
     for op in (*one.lookups, *other.lookups):
         op.attrs["clear_after_read"] = False
     total = _total(tapes, array, one, shadow_arrays[0])
-    begun = kept_in(other.home, one.home, counters, total)
+    begun = saved_in(other.home, one.home, counters, total)
     with other.home.as_default(), other.home.control_dependencies(None):
         handle, flow, dimensions = shadow_arrays[1]
         sums = Access(handle, flow).gradient(array[-1], clear_after_read=False)
@@ -302,15 +302,15 @@ def _shadow_array(tapes, home, create, iterations):
 
 
 def _again(home, create, iterations, made):
-    """What is known of an array that iterations made: computed again, or kept; else None."""
+    """What is known of an array that iterations made: computed again, or saved; else None."""
     found = None if made is None else Again(home, create.graph, iterations, {}).make(made)
     if found is not None or made is None:
         return found
-    return kept_in(home, create.graph, iterations, made)
+    return saved_in(home, create.graph, iterations, made)
 
 
-def kept_in(home, graph, iterations, made):
-    """What a graph made in iterations of the loops around it, kept for another; else None."""
+def saved_in(home, graph, iterations, made):
+    """What a graph made in iterations of the loops around it, saved for another; else None."""
     owners, specs = owners_around(graph, len(iterations)), []
     for owner in owners or ():
         if is_branch(owner):

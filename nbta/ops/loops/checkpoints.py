@@ -1,12 +1,12 @@
 """Checkpoints of loops: which iterations begin a segment, and how a segment runs again.
 
-A loop with ``checkpoint=`` keeps its variables at the start of each segment; its gradient runs one
+A loop with ``checkpoint=`` saves its variables at the start of each segment; its gradient runs one
 segment after another again, from the last to the first. A segment runs once more and no oftener.
 
 `Every` is the two-level scheme of A. Griewank and A. Walther, "Evaluating Derivatives" (2nd ed.,
 SIAM 2008), chapter 12; with segments of about the square root of the number of iterations it is
 that of T. Chen et al., "Training deep nets with sublinear memory cost" (2016). Of ``T`` iterations
-it keeps ``T / k`` states, and the values of ``k`` iterations.
+it saves ``T / k`` states, and the values of ``k`` iterations.
 
 `Growing` is for an iteration count that is known at the end only. Schemes for that by P. Stumm and
 A. Walther, "New algorithms for optimal online checkpointing", SIAM J. Sci. Comput. 32(2), 2010, and

@@ -4,11 +4,11 @@ The inputs are the first values of the variables, a counter of iterations before
 then what cond and body capture. The results are the last values of the variables.
 
 The gradient is a loop that runs as many iterations backwards. What it needs of an iteration's
-values the forward loop keeps in arrays that grow with it (tapes), which become variables of it when
+values the forward loop saves in arrays that grow with it (tapes), which become variables of it when
 the gradient is built: a tape is an array like any other, so that a gradient of the gradient needs
 no rule of its own.
 
-A loop with an attribute ``checkpoint`` keeps its variables at the start of each segment instead
+A loop with an attribute ``checkpoint`` saves its variables at the start of each segment instead
 (`nbta.ops.loops.checkpoints`). Its gradient is a loop over segments, backwards. An iteration of
 that has a loop that runs the segment again, a copy of the forward body, the ordinary gradient of
 this copy, and the end of its tapes. It has ``checkpoint="again"`` itself, so that a gradient of the
@@ -389,14 +389,14 @@ def _on_state_tape(op, place, schedule) -> Tensor:
             start = empty_tape(parameter.spec)
 
         def following(tape):
-            with body.name_scope("keep_state") as scope:
+            with body.name_scope("save_state") as scope:
                 branches = [SubGraph(body, f"{scope}first"), SubGraph(body, f"{scope}other")]
                 with branches[0].as_default():
                     saved = save(tape, schedule.segment(loop.counter), parameter)
                     branches[0].outputs = [saved]
                 with branches[1].as_default():
                     branches[1].outputs = [branches[1].resolve(tape)]
-                first, facts = begins(schedule, loop.counter), Facts(keeps_state=True)
+                first, facts = begins(schedule, loop.counter), Facts(saves_state=True)
                 return add_case(first, branches, scope, facts=facts).outputs[0]
 
         op.tapes[parameter] = loop.add_variable(start, following)
