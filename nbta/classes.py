@@ -30,7 +30,7 @@ class Node(NamedTuple):
     rest : any
         With a hash: what a graph is for.
     names : tuple of str
-        How the parts are told apart in messages.
+        How the parts are distinguished in messages.
     packed : callable
         From other parts to an object like it.
     is_value : bool

@@ -75,7 +75,7 @@ R = TypeVar("R")
 #: Whether functions are converted where nobody says.
 CONVERT = True
 
-# Arguments: how they are named, told apart, and stood in for.
+# Arguments: how they are named, distinguished, and stood in for.
 
 
 def any_tensor(args: Any, kwargs: Any) -> Any:

@@ -117,7 +117,7 @@ class Description:
         )
 
     def _value(self, value):
-        """An attribute or a part of one; types are told apart, and what equals by chance."""
+        """An attribute or a part of one; types are distinguished, and what equals by chance."""
         describe = _DESCRIBE.get(type(value))
         if describe is not None:
             return describe(self, value)

@@ -194,7 +194,7 @@ class Again:
         if lookup.control_inputs or array is None:
             return None
         with self._graph.as_default():
-            flow = tapes.size_is_told(array[0], self._graph)
+            flow = tapes.size_is_known(array[0], self._graph)
             handle = None if flow is None else self.make(lookup.inputs[0])
             if handle is None:
                 return None

@@ -153,7 +153,7 @@ class Tapes(Counts):
             return False
         return not self.uses.is_value(array) or not self.uses.users.get(None)
 
-    def size_is_told(self, create: Operation, graph) -> Tensor | None:
+    def size_is_known(self, create: Operation, graph) -> Tensor | None:
         """A flow for which an array that does not grow, or was filled, has its last size.
 
         Where that is seen from a graph after it; else None.

@@ -405,7 +405,7 @@ def _same(one, other):
 
 
 def _two_of(kind):
-    """How two objects of a class are told apart, for messages, and what to do."""
+    """How two objects of a class are distinguished, for messages, and what to do."""
     remedy = (
         f"assign the attributes of one {kind} in its branches, or make the class known by "
         f"nbta.register_structure"

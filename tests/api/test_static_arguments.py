@@ -45,7 +45,7 @@ def test_python_knows_them():
     assert found(1.0, ("a", "b")) == {"a": 1.0, "b": 1.0}
 
 
-def test_values_that_python_takes_as_equal_are_told_apart():
+def test_values_that_python_takes_as_equal_are_distinguished():
     kind = nbta.function(lambda x, n: x * (type(n) is int) + (type(n) is bool), static_argnums=1)
     assert [kind(2.0, n) for n in (1, 1.0, True, 1)] == [2.0, 0.0, 1.0, 2.0]
     sign = nbta.function(lambda x, n: np.copysign(x, n), static_argnums=1)

@@ -197,7 +197,7 @@ def test_a_function_from_an_entry_takes_other_lengths(folder):
     assert compiled._program is None  # nobody had to ask it
 
 
-def test_lengths_of_one_and_none_are_told_apart(folder):
+def test_lengths_of_one_and_none_are_distinguished(folder):
     for n in (2, 1, 0):
         assert run(arguments=(np.ones(n), np.zeros(n))) == (n, True)
     for n in (2, 1, 0):
@@ -390,7 +390,7 @@ def test_control_edges_are_in_the_key():
     assert digest(([x], [y, z], [])) != before
 
 
-def test_values_that_are_equal_in_python_are_told_apart():
+def test_values_that_are_equal_in_python_are_distinguished():
     values = [1, True, 1.0, "1", b"1", np.float64(1), np.array(1.0), (1,), [1], None, 1 + 0j]
     values += [-0.0, 0.0, float("nan"), -float("nan"), np.float32(1), np.array([1.0])]
     values += [np.array(1.0, ">f8"), np.dtype("f8"), np.dtype("f4"), slice(1), slice(1, None, 1)]
@@ -399,7 +399,7 @@ def test_values_that_are_equal_in_python_are_told_apart():
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "M8[s]", "S3", "bool", "complex64"])
-def test_bits_of_arrays_of_all_dtypes_are_told_apart(dtype):
+def test_bits_of_arrays_of_all_dtypes_are_distinguished(dtype):
     dtype = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
     bits = np.zeros((2, dtype.itemsize), np.uint8)
     arrays = [bits.copy(), bits]

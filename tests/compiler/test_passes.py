@@ -391,7 +391,7 @@ def test_recorded_programs_give_the_same_after_each_pass(program, step):
 
 @pytest.mark.smoke
 @pytest.mark.parametrize(("one", "other"), [(True, 1), (0.0, -0.0), (1, 1.0), ((1, True), (1, 1))])
-def test_attributes_that_python_calls_equal_are_told_apart(one, other):
+def test_attributes_that_python_calls_equal_are_distinguished(one, other):
     """``x[True]`` is not ``x[1]``."""
     with nbta.Graph().as_default():
         op = nbta.sin(nbta.placeholder(np.float64, ())).op

@@ -325,7 +325,7 @@ def test_closing_gives_the_memory_of_gradient_arrays_back():
     assert live_bytes() - before < 10_000
 
 
-def test_sources_of_one_beginning_are_told_apart():
+def test_sources_of_one_beginning_are_distinguished():
     ta = nbta.TensorArray("float64", 1, element_shape=())
     sources = ["a long beginning that all of them have " * 20 + str(k) for k in range(300)]
     for k, source in enumerate(sources):

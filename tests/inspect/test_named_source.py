@@ -217,7 +217,7 @@ def test_arrays_that_are_filled_have_one_name():
     assert {"kept", "i", "x", "d_kept"} <= names_of(text)
 
 
-def test_parts_of_arguments_are_told_apart():
+def test_parts_of_arguments_are_distinguished():
     text = called(nbta.value_and_grad(of_parts), ({"w": X, "b": X + 1}, X)).source
     assert {"params_w", "params_b", "hidden_i", "x"} <= names_of(text) | {"hidden_i"}
     assert "# params['w']: float64 (?,)\n" in text

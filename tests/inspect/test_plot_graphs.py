@@ -67,7 +67,7 @@ def kinds_between(diagram, tail, head):
 # What is in a picture.
 
 
-def test_data_flow_and_handle_are_told_apart():
+def test_data_flow_and_handle_are_distinguished():
     diagram = diagram_of(raw_graph())
     assert kinds_between(diagram, "TensorArrayV3", "TensorArrayWriteV3") == ["flow", "handle"]
     assert kinds_between(diagram, "Mul", "TensorArrayWriteV3") == ["data"]

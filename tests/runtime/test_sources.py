@@ -37,7 +37,7 @@ def test_each_source_has_one_gradient_array(beginning, count):
 
 
 @given(st.lists(st.text(max_size=3), max_size=40))
-def test_sources_are_told_apart(sources):
+def test_sources_are_distinguished(sources):
     array, sums = forward(), {}
     for k, source in enumerate(sources):
         array.grad(source).accumulate(0, float(k))

@@ -275,7 +275,7 @@ _KEPT = 64
 class _Selection:
     """Hoare's selection: items are parted by one of them, and so is the part with the place.
 
-    Equal items are told apart by where they were, as in a stable sort. Which item parts them is
+    Equal items are distinguished by where they were, as in a stable sort. Which item parts them is
     drawn, so that the expected time is linear whatever the order. Those above a place are kept for
     the next ones, so that rising places take the time of a logarithm of their number.
 

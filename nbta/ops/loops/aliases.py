@@ -63,8 +63,8 @@ def array_of(handle: Tensor, source=origin, roots=frozenset({CREATE})) -> tuple 
 def own_source(wanted: str) -> str:
     """A source that no lookup has in the graph that is being built, nor in those around it.
 
-    The gradient arrays of one forward array are told apart by source alone, and a program may look
-    up by any: ``wanted``, or the first of ``wanted_1``, ``wanted_2``, ... that it does not.
+    The gradient arrays of one forward array are distinguished by source alone, and a program may
+    look up by any: ``wanted``, or the first of ``wanted_1``, ``wanted_2``, ... that it does not.
     """
     met = _met(_sources(current()))
     return next(name for name in _numbered(wanted) if name not in met)
