@@ -35,8 +35,8 @@ from nbta.execution.runner import Runners, check_compiled
 from nbta.execution.session import fits, within_kind
 from nbta.frontend import recursion
 from nbta.frontend.arguments import taken_apart
+from nbta.frontend.array_wrappers import check_apart
 from nbta.frontend.awaited import compute_lines, missed_lines
-from nbta.frontend.boxes import check_apart
 from nbta.frontend.entry import (
     APART,
     arguments_of,
@@ -190,7 +190,7 @@ class Signature:
     def __init__(self, given: Any) -> None:
         if not isinstance(given, list | tuple) or isinstance(given, Spec):
             raise _no_signature(given)
-        self._like = tuple(map(_boxed, given))
+        self._like = tuple(map(_wrapped, given))
         self.specs = [leaf.spec for leaf in leaves(self._like)]
 
     def check(self, structure: Any) -> Any:
@@ -210,15 +210,15 @@ class Signature:
         return [_fitted(*each) for each in self.check(structure)]
 
 
-def _boxed(part: Any) -> Any:
+def _wrapped(part: Any) -> Any:
     if isinstance(part, Spec):
         return _Leaf(part)
     if isinstance(part, dict):
-        return {key: _boxed(value) for key, value in part.items()}
+        return {key: _wrapped(value) for key, value in part.items()}
     if isinstance(part, list | tuple) and not hasattr(part, "_fields"):
-        return type(part)(map(_boxed, part))
+        return type(part)(map(_wrapped, part))
     if (node := node_of(part)) is not None:
-        return node.packed(map(_boxed, node.parts))
+        return node.packed(map(_wrapped, node.parts))
     raise _no_signature(part)
 
 

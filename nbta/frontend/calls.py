@@ -36,14 +36,12 @@ from nbta.frontend import (
     read_views,
     recursion,
 )
-from nbta.frontend.array_boxes import ArrayBox, in_box, unboxed
-from nbta.frontend.boxes import (
+from nbta.frontend.array_wrappers import (
+    ArrayWrapper,
     Attribute,
     AxesStep,
-    Box,
     View,
     born,
-    boxed,
     common_read_only,
     in_trace,
     laid_as,
@@ -54,6 +52,7 @@ from nbta.frontend.boxes import (
     normalized_axes,
     note_place,
     spend,
+    wrapped,
 )
 from nbta.frontend.containers import (
     CHANGING,
@@ -91,6 +90,7 @@ from nbta.frontend.problems import (
 from nbta.frontend.raising import as_numba, check_divisor, check_integer
 from nbta.frontend.records import Record, Records, empty_records
 from nbta.frontend.source import described, no_source
+from nbta.frontend.tensor_array_wrappers import TensorArrayWrapper, in_wrapper, unwrapped
 from nbta.frontend.tries import check_division, check_index
 from nbta.frontend.universal import call_universal
 from nbta.frontend.universal_methods import METHODS_OF_UFUNCS, call_method
@@ -309,7 +309,7 @@ def _universal(function, args, kwargs):
     if native.is_known((args, kwargs)):
         if (outside := reading()) is not None:
             outside.native((getattr(function, "pyfunc", None), *args))
-        return boxed(function(*native.plain(args), **native.plain(kwargs)))
+        return wrapped(function(*native.plain(args), **native.plain(kwargs)))
     return call_universal(function, args, kwargs)
 
 
@@ -342,7 +342,7 @@ def _check_hash(value):
     if isinstance(value, tuple):
         for part in value:
             _check_hash(part)
-    elif isinstance(value, Box):
+    elif isinstance(value, ArrayWrapper):
         raise TypeError(f"{here()}: unhashable type: 'numpy.ndarray'")
     elif isinstance(value, Number):
         hash(value)
@@ -457,7 +457,7 @@ def _ours(function, args, kwargs):
     if function.__name__ in _WITH_BLOCKS:
         args = [_block(a, function.__name__) for a in args]
         kwargs = {k: _block(v, function.__name__) for k, v in kwargs.items()}
-    return in_box(function(*native.plain(tuple(args)), **native.plain(kwargs)))
+    return in_wrapper(function(*native.plain(tuple(args)), **native.plain(kwargs)))
 
 
 def _block(value, what):
@@ -472,7 +472,7 @@ def _block(value, what):
     @functools.wraps(value) if hasattr(value, "__name__") else lambda f: f
     def block(*args, **kwargs):
         with control.Frame(explicit=True), effects.in_block():
-            given = in_box(args), in_box(kwargs)
+            given = in_wrapper(args), in_wrapper(kwargs)
             return native.plain(call(value, *given[0], **given[1]))
 
     return block
@@ -526,7 +526,7 @@ def _of_distribution(owner, what, args, kwargs):
     name = getattr(owner, "name", None) or kind.removesuffix("_frozen").removesuffix("_gen")
     if what is None:
         return distributions.Frozen(name, args, kwargs)
-    return boxed(distributions.method(name, what, args, kwargs))
+    return wrapped(distributions.method(name, what, args, kwargs))
 
 
 def _next(items, *default):
@@ -583,12 +583,12 @@ def _method(function, args, kwargs):
     owner, inner = function.__self__, function.__func__
     if is_compiled_object(owner):
         return call(getattr(placeholder(owner), function.__name__), *args, **kwargs)
-    if isinstance(owner, Box) and hasattr(np.ndarray, inner.__name__):
+    if isinstance(owner, ArrayWrapper) and hasattr(np.ndarray, inner.__name__):
         return _array_method(owner, inner, args, kwargs)
-    if isinstance(owner, Box | Listing | ArrayBox):
+    if isinstance(owner, ArrayWrapper | Listing | TensorArrayWrapper):
         return inner(owner, *args, **kwargs)
     if isinstance(inner, types.FunctionType) and _is_ours(inner):
-        return in_box(function(*native.plain(args), **native.plain(kwargs)))
+        return in_wrapper(function(*native.plain(args), **native.plain(kwargs)))
     if _is_distribution(owner) and not native.is_known((args, kwargs)):
         return _of_distribution(owner, inner.__name__, args, kwargs)
     if (isinstance(inner, types.FunctionType) and is_library(inner)) or owner is os.environ:
@@ -643,7 +643,7 @@ def _made(kind, args, kwargs):
     if issubclass(kind, (*GENERATORS, *SOURCES)):
         return made_generator(kind, *args, **kwargs)
     if _library(kind) in ("nbta", "numpy"):
-        return in_box(kind(*native.plain(args), **native.plain(kwargs)))
+        return in_wrapper(kind(*native.plain(args), **native.plain(kwargs)))
     found = born(identity.checked_keys(kind(*args, **kwargs)))
     return _with_listings(found, (*args, *kwargs.values()))
 
@@ -687,7 +687,7 @@ def _known_test(function=None):
 def _with_listings(owner, given):
     """An object of a dataclass, whose fields that factories made are the function's own.
 
-    Those that begin with ``[]`` have lists that loops fill, and arrays are in boxes.
+    Those that begin with ``[]`` have lists that loops fill, and arrays are in wrappers.
     """
     for each in dataclasses.fields(owner) if dataclasses.is_dataclass(owner) else ():
         value = getattr(owner, each.name, None)
@@ -697,7 +697,7 @@ def _with_listings(owner, given):
         if each.default_factory is list and type(value) is list and not value:
             object.__setattr__(owner, each.name, listing(()))
         elif type(value) is np.ndarray and value.ndim:
-            object.__setattr__(owner, each.name, boxed(value))
+            object.__setattr__(owner, each.name, wrapped(value))
     return owner
 
 
@@ -807,7 +807,7 @@ def _of_numpys(function, args, kwargs):
             f"the run knows; make a copy first, and give it back"
         )
         raise invalid("effect", message)
-    return getattr(Box(owner), name)(*args, **kwargs)
+    return getattr(ArrayWrapper(owner), name)(*args, **kwargs)
 
 
 def _callable(value):
@@ -825,7 +825,7 @@ class Opaque(Sent):
     def __call__(self, *args, **kwargs):
         """Call it with tensors in place of arrays that change."""
         found = self._function(*native.plain(args), **native.plain(kwargs))
-        return found if current() is None else boxed(map_leaves(_without_gradient, found))
+        return found if current() is None else wrapped(map_leaves(_without_gradient, found))
 
     def _recipe(self):
         return (self._function,)
@@ -962,8 +962,8 @@ def _called_as_it_is(function, args, kwargs):
 
 
 def _cast(value, dtype):
-    if isinstance(value, Box):
-        return boxed(cast(value.itself, dtype))
+    if isinstance(value, ArrayWrapper):
+        return wrapped(cast(value.itself, dtype))
     return cast(as_tensor(value), dtype)
 
 
@@ -1025,10 +1025,10 @@ def _bool(value=False):
 
 
 def _len(value):
-    if isinstance(value, Box):
+    if isinstance(value, ArrayWrapper):
         return value.length
-    if isinstance(value, ArrayBox):
-        return boxed(cast(native.plain(value.size()), np.int64))  # as in compiled code
+    if isinstance(value, TensorArrayWrapper):
+        return wrapped(cast(native.plain(value.size()), np.int64))  # as in compiled code
     if isinstance(value, Records):
         return value.shape[0]
     if isinstance(value, Tensor) and value.ndim:
@@ -1043,7 +1043,7 @@ def _len(value):
 
 def _abs(value):
     method = seen_by_users(value, "__abs__")
-    return boxed(abs(native.plain(value))) if method is None else call(method, value)
+    return wrapped(abs(native.plain(value))) if method is None else call(method, value)
 
 
 def _round(number, ndigits=None):
@@ -1073,12 +1073,12 @@ def _extreme(plain):
             return control.either(args[0], some, lambda: default["default"])
         items = _together(args if len(args) > 1 else args[0])
         given = default if key is None else {**default, "key": key}
-        if isinstance(items, Box):
+        if isinstance(items, ArrayWrapper):
             if not _traced(items):
                 return plain(items.content, **given)
             if key is not None:
                 raise _unknown_key(plain)
-            return boxed(extreme_item(plain, items, default))
+            return wrapped(extreme_item(plain, items, default))
         items = list(iteration.elements(items))
         if given or not any(map(_traced, items)):
             return _python_extreme(plain, args if len(args) > 1 else (items,), given)
@@ -1107,8 +1107,8 @@ def _unknown_key(plain):
 def _truth_of_all(name, combine):
     def found(items):
         items = _together(items)
-        if isinstance(items, Box):
-            return boxed(native.method(name, items.content, (), {}))
+        if isinstance(items, ArrayWrapper):
+            return wrapped(native.method(name, items.content, (), {}))
         value = combine is control.both  # of nothing
         for item in iteration.elements(items):
             value = combine(True, control.truth(value), lambda item=item: control.truth(item))
@@ -1129,8 +1129,8 @@ def _together(items, of_numpy=False):
 
 def _sum(items, start=0):
     items = _together(items)
-    if isinstance(items, Box):
-        found = boxed(items.sum(axis=0))
+    if isinstance(items, ArrayWrapper):
+        found = wrapped(items.sum(axis=0))
         return found if _is_zero(start) else start + found
     add = conversion.runtime().binary
     for item in iteration.elements(items):
@@ -1218,14 +1218,14 @@ def _divmod(a, b):
 
 
 def _isinstance(value, kinds):
-    value = unboxed(value)
+    value = unwrapped(value)
     if is_maybe(value):
         found = _isinstance(value.parts.value, kinds)
         return control.both(True, value.parts.present, lambda: True) if found else False
     if not isinstance(value, Tensor):
         note_class(value)
         return isinstance(value, _real_classes(kinds))
-    if isinstance(value, Box):
+    if isinstance(value, ArrayWrapper):
         own = (np.ndarray,)
     elif isinstance(value, Number):
         own = (value.weak,)
@@ -1293,7 +1293,7 @@ def _joined(listing, axis=0):
     if axis != 0 or not listing.array.element_shape:
         listing.refuse("joining numbers, or along another axis than the first,")
     filled = listing if listing.slots is None else listing.copy()
-    return boxed(filled.array.concat().value)
+    return wrapped(filled.array.concat().value)
 
 
 def _stacked_rows(listing):
@@ -1323,7 +1323,7 @@ def _numpy(function, args, kwargs):
                 return _in_order(_laid(function, found, args), order)
     if native.is_known((args, kwargs)):
         return _in_order(_known_numpy(function, args, kwargs), order)
-    found = boxed(_symbolic_numpy(function, native.plain(args), native.plain(kwargs)))
+    found = wrapped(_symbolic_numpy(function, native.plain(args), native.plain(kwargs)))
     found = _linked(found, args) if function.__name__ in _SHARING else found
     return _in_order(_laid(function, found, args), order)
 
@@ -1378,17 +1378,19 @@ def _laid(function, found, args):
 
 def _in_order(found, order):
     """A result that lies in memory with its first axis fastest, if that is asked for."""
-    if order == "C" and isinstance(found, Box) and not isinstance(found, View):
+    if order == "C" and isinstance(found, ArrayWrapper) and not isinstance(found, View):
         found.apart = False
-    if order != "F" or not isinstance(found, Box) or found.ndim < 2 or is_turned(found):
+    if order != "F" or not isinstance(found, ArrayWrapper) or found.ndim < 2 or is_turned(found):
         return found
     return found.transpose().copy().transpose()
 
 
-def is_turned(box):
+def is_turned(wrapper):
     """Whether an array is known to lie with its first axis fastest."""
-    turned = isinstance(box, View) and isinstance(box.step, AxesStep) and box.base.together
-    return turned and list(box.step.axes) == list(range(box.ndim))[::-1]
+    turned = (
+        isinstance(wrapper, View) and isinstance(wrapper.step, AxesStep) and wrapper.base.together
+    )
+    return turned and list(wrapper.step.axes) == list(range(wrapper.ndim))[::-1]
 
 
 def _into(function, args, kwargs):
@@ -1410,7 +1412,7 @@ def _into(function, args, kwargs):
 def _left_in(name, elementwise, target, result, where):
     """An array that takes a result as ``out=``."""
     what = f"{here()}: np.{name} with out="
-    if not isinstance(target, Box) or name.startswith("fft."):
+    if not isinstance(target, ArrayWrapper) or name.startswith("fft."):
         raise invalid("symbolic", f"{what}: nbta does not take it here; assign to array[...]")
     have, want = native.dtype_of(result), target.dtype
     if have != want and not (elementwise and np.can_cast(have, want, "same_kind")):
@@ -1426,9 +1428,9 @@ def _left_in(name, elementwise, target, result, where):
 
 def _linked(found, args):
     """What NumPy gives as views of its arguments: to change one spoils the other."""
-    sources = [arg for arg in args if isinstance(arg, Box)]
+    sources = [arg for arg in args if isinstance(arg, ArrayWrapper)]
     for part in found if isinstance(found, list | tuple) else [found]:
-        for source in sources if isinstance(part, Box) else ():
+        for source in sources if isinstance(part, ArrayWrapper) else ():
             link(part, source.root)
             part.read_only = common_read_only(sources)
     return found
@@ -1441,7 +1443,7 @@ def _known_numpy(function, args, kwargs):
     given = native.plain(args), native.plain(kwargs)
     with np.errstate(all="ignore"):
         found = function(*given[0], **given[1])
-    sources = [a for a in args if isinstance(a, Box)]
+    sources = [a for a in args if isinstance(a, ArrayWrapper)]
     return _own(found, sources)
 
 
@@ -1449,12 +1451,12 @@ def _own(found, sources):
     if isinstance(found, list | tuple):
         return type(found)(_own(part, sources) for part in found)
     if not isinstance(found, np.ndarray) or not found.ndim:
-        return boxed(found)
+        return wrapped(found)
     for source in sources:
         if found is source.content:
             return source
     shared = [s for s in sources if np.may_share_memory(found, s.content)]
-    copy = Box(found.copy() if shared else found)
+    copy = ArrayWrapper(found.copy() if shared else found)
     copy.read_only = made_read_only(found, [source.content for source in shared])
     copy.read_only = copy.read_only or (bool(shared) and common_read_only(shared))
     for source in shared:
@@ -1510,7 +1512,7 @@ def _scipy(function, args, kwargs):
         args, kwargs = _bound(function, args, kwargs)
         kwargs = in_our_names(function, ours, shared, kwargs)
         kwargs = _honoured(function, ours, args, kwargs)
-    return boxed(ours(*native.plain(args), **native.plain(kwargs)))
+    return wrapped(ours(*native.plain(args), **native.plain(kwargs)))
 
 
 def _new(fill):
@@ -1538,7 +1540,7 @@ def _constant_array(shape, value, dtype):
     if native.is_known((shape, value)):
         array = np.full(shape, value, dtype)
         fixed = np.asarray(value, dtype)[()]
-        return Box(array, maker=lambda: filling.fill(array.shape, fixed))
+        return ArrayWrapper(array, maker=lambda: filling.fill(array.shape, fixed))
     value = value if isinstance(value, Tensor) else np.asarray(value, dtype)[()]
     value = cast(value, dtype) if isinstance(value, Tensor) and value.dtype != dtype else value
     return new_array(filling.fill(shape, value))
@@ -1555,7 +1557,7 @@ def _like(fill):
     def make(array, dtype=None, shape=None):
         if isinstance(array, Records) and dtype is None:
             return empty_records(array.shape if shape is None else shape, array.dtype)
-        if not isinstance(array, Box):
+        if not isinstance(array, ArrayWrapper):
             return NotImplemented
         kind = np.dtype(array.dtype if dtype is None else _dtype(dtype))
         if shape is not None:
@@ -1569,7 +1571,7 @@ def _like(fill):
 
 
 def _full_like(a, fill_value, dtype=None, shape=None):
-    if not isinstance(a, Box):
+    if not isinstance(a, ArrayWrapper):
         return NotImplemented
     return _full(
         a.shape if shape is None else shape, fill_value, a.dtype if dtype is None else dtype
@@ -1582,13 +1584,13 @@ def array(values, dtype=None, copy=True, ndmin=0):
         found = _asarray(values, dtype, copy=copy)
     else:
         found = _copied_array(values, dtype)
-    missing = ndmin - found.ndim if isinstance(found, Box) else 0
+    missing = ndmin - found.ndim if isinstance(found, ArrayWrapper) else 0
     return found[(*[None] * missing, ...)] if missing > 0 else found
 
 
 def _copied_array(values, dtype):
     values = _together(values)
-    if isinstance(values, Box):
+    if isinstance(values, ArrayWrapper):
         copy = values.copy()
         return copy if dtype is None or dtype == copy.dtype else made(copy.astype(dtype))
     if native.is_known(values):
@@ -1597,7 +1599,7 @@ def _copied_array(values, dtype):
         found = native.together(values)
         return made(found if dtype is None else cast(found, np.dtype(_dtype(dtype))))
     if isinstance(values, SymbolicTensorArray):
-        return boxed(values.stack())
+        return wrapped(values.stack())
     found = as_tensor(values)
     return new_array(found if dtype is None else cast(found, np.dtype(_dtype(dtype))))
 
@@ -1606,7 +1608,7 @@ def _known_number(value, dtype):
     """An array of no axes, of a number that Python knows."""
     if not isinstance(value, bool | int | float | complex | np.number | np.bool_):
         return NotImplemented
-    return Box(np.array(value, None if dtype is None else _dtype(dtype)))
+    return ArrayWrapper(np.array(value, None if dtype is None else _dtype(dtype)))
 
 
 def _fromiter(iter, dtype, count=-1):
@@ -1619,9 +1621,11 @@ def _fromiter(iter, dtype, count=-1):
 def _asarray(values, dtype=None, copy=None):
     if copy:
         return array(values, dtype)
-    if isinstance(values, Box) and (dtype is None or np.dtype(_dtype(dtype)) == values.dtype):
+    if isinstance(values, ArrayWrapper) and (
+        dtype is None or np.dtype(_dtype(dtype)) == values.dtype
+    ):
         return values
-    if not isinstance(values, Box) and native.is_known(values):
+    if not isinstance(values, ArrayWrapper) and native.is_known(values):
         return NotImplemented
     if copy is not None:
         message = "copy=False: a copy is needed, as the dtype differs or the value is not an array"
@@ -1645,39 +1649,41 @@ def _require(a, dtype=None, requirements=None):
 
 
 def _transpose(a, axes=None):
-    return a.transpose(axes) if isinstance(a, Box) else NotImplemented
+    return a.transpose(axes) if isinstance(a, ArrayWrapper) else NotImplemented
 
 
 def _swapaxes(a, axis1, axis2):
-    return a.swapaxes(axis1, axis2) if isinstance(a, Box) else NotImplemented
+    return a.swapaxes(axis1, axis2) if isinstance(a, ArrayWrapper) else NotImplemented
 
 
 def _moveaxis(a, source, destination):
-    return a.moveaxis(source, destination) if isinstance(a, Box) else NotImplemented
+    return a.moveaxis(source, destination) if isinstance(a, ArrayWrapper) else NotImplemented
 
 
 def _reshape(a, shape, order="C", copy=None):
-    return a.reshape(shape, order=order, copy=copy) if isinstance(a, Box) else NotImplemented
+    return (
+        a.reshape(shape, order=order, copy=copy) if isinstance(a, ArrayWrapper) else NotImplemented
+    )
 
 
 def _ravel(a, order="C"):
-    return a.ravel(order) if isinstance(a, Box) else NotImplemented
+    return a.ravel(order) if isinstance(a, ArrayWrapper) else NotImplemented
 
 
 def _copy(a):
-    return a.copy() if isinstance(a, Box) else NotImplemented
+    return a.copy() if isinstance(a, ArrayWrapper) else NotImplemented
 
 
 def _squeeze(a, axis=None):
-    return a.squeeze(axis) if isinstance(a, Box) else NotImplemented
+    return a.squeeze(axis) if isinstance(a, ArrayWrapper) else NotImplemented
 
 
 def _expand_dims(a, axis):
-    return a.expand_dims(axis) if isinstance(a, Box) else NotImplemented
+    return a.expand_dims(axis) if isinstance(a, ArrayWrapper) else NotImplemented
 
 
 def _flip(m, axis=None):
-    return m.flip(axis) if isinstance(m, Box) else NotImplemented
+    return m.flip(axis) if isinstance(m, ArrayWrapper) else NotImplemented
 
 
 def _einsum(subscripts, *operands, optimize=False):
@@ -1685,7 +1691,9 @@ def _einsum(subscripts, *operands, optimize=False):
     axes = _order_of_axes(subscripts, operands)
     if axes is not None:
         return operands[0].transpose(axes)
-    if not (isinstance(subscripts, str) and len(operands) == 1 and isinstance(operands[0], Box)):
+    if not (
+        isinstance(subscripts, str) and len(operands) == 1 and isinstance(operands[0], ArrayWrapper)
+    ):
         return NotImplemented
     given, arrow, left = subscripts.replace(" ", "").partition("->")
     is_diagonal = len(set(given)) < len(given) and set(given) == set(left) and arrow
@@ -1693,13 +1701,15 @@ def _einsum(subscripts, *operands, optimize=False):
         return NotImplemented
     if len(given) == 2:
         return operands[0].diagonal_view()
-    found = boxed(_symbolic_numpy(np.einsum, native.plain((subscripts, *operands)), {}))
+    found = wrapped(_symbolic_numpy(np.einsum, native.plain((subscripts, *operands)), {}))
     return _linked(found, operands)
 
 
 def _order_of_axes(subscripts, operands):
     """Which order of the axes of its one operand einsum gives; None where it computes."""
-    if not (isinstance(subscripts, str) and len(operands) == 1 and isinstance(operands[0], Box)):
+    if not (
+        isinstance(subscripts, str) and len(operands) == 1 and isinstance(operands[0], ArrayWrapper)
+    ):
         return None
     given, arrow, left = subscripts.replace(" ", "").partition("->")
     left = left if arrow else "".join(sorted(given))
@@ -1711,7 +1721,7 @@ def _order_of_axes(subscripts, operands):
 
 def _size(a, axis=None):
     """``np.size``: a length, as ``a.size`` is."""
-    if not isinstance(a, Box):
+    if not isinstance(a, ArrayWrapper):
         return NotImplemented
     if axis is None:
         return a.size
@@ -1721,7 +1731,7 @@ def _size(a, axis=None):
 
 def _shape(a):
     """``np.shape``: lengths, as ``a.shape`` has."""
-    return a.shape if isinstance(a, Box) and a.shape is not None else NotImplemented
+    return a.shape if isinstance(a, ArrayWrapper) and a.shape is not None else NotImplemented
 
 
 def _atleast(rank):
@@ -1733,9 +1743,9 @@ def _atleast(rank):
 
     def one(array):
         if isinstance(array, list | tuple):
-            array = boxed(native.together(array))
-        elif not isinstance(array, Box):
-            array = boxed(joining.stack([native.plain(array)]))
+            array = wrapped(native.together(array))
+        elif not isinstance(array, ArrayWrapper):
+            array = wrapped(joining.stack([native.plain(array)]))
         if array.ndim >= rank:
             return array
         middle, after = (rank == 3 and array.ndim == n for n in (1, 2))
@@ -1746,14 +1756,14 @@ def _atleast(rank):
 
 
 def _matrix_transpose(array):
-    return array.swapaxes(-1, -2) if isinstance(array, Box) else NotImplemented
+    return array.swapaxes(-1, -2) if isinstance(array, ArrayWrapper) else NotImplemented
 
 
 def _meshgrid(*rows, copy=True, sparse=False, indexing="xy"):
     """With views of the rows where no copies are asked for."""
     if native.is_known(rows):
         return NotImplemented
-    found = boxed(arranging.meshgrid(*native.plain(rows), sparse=sparse, indexing=indexing))
+    found = wrapped(arranging.meshgrid(*native.plain(rows), sparse=sparse, indexing=indexing))
     return found if copy else _linked(found, rows)
 
 
@@ -1767,7 +1777,7 @@ def _mapdomain(x, old, new):
 
 def _rot90(m, k=1, axes=(0, 1)):
     """Views of views, as NumPy has it."""
-    if not isinstance(m, Box) or not native.is_known((k, axes)) or len(axes) != 2:
+    if not isinstance(m, ArrayWrapper) or not native.is_known((k, axes)) or len(axes) != 2:
         return NotImplemented
     one, other = (axis % m.ndim for axis in axes)
     if one == other or k % 4 == 0:
@@ -1779,7 +1789,7 @@ def _rot90(m, k=1, axes=(0, 1)):
 
 
 def _rollaxis(a, axis, start=0):
-    if not isinstance(a, Box) or not -a.ndim <= axis < a.ndim:
+    if not isinstance(a, ArrayWrapper) or not -a.ndim <= axis < a.ndim:
         return NotImplemented
     axis, start = axis % a.ndim, start + a.ndim * (start < 0)
     return a.moveaxis(axis, start - (axis < start))
@@ -1823,7 +1833,7 @@ def _put_along_axis(arr, indices, values, axis):
 
 def _put(a, ind, v, mode="raise"):
     """``np.put``: items of the array in one row."""
-    found = boxed(places.put_along_axis(*_in_one_row(a, ind, v, mode), 0))
+    found = wrapped(places.put_along_axis(*_in_one_row(a, ind, v, mode), 0))
     a[...] = found.reshape(a.shape)
 
 
@@ -1847,7 +1857,7 @@ def _in_one_row(target, indices, values, mode):
 
 def _putmask(a, mask, values):
     """``np.putmask``, which puts values at their own places, over and over."""
-    if not isinstance(a, Box):
+    if not isinstance(a, ArrayWrapper):
         return NotImplemented
     if np.ndim(native.plain(values)) if native.is_known(values) else values.ndim:
         return _copyto(a, call(np.resize, values, a.shape), where=mask)
@@ -1857,7 +1867,7 @@ def _putmask(a, mask, values):
 
 def _place(arr, mask, vals):
     """``np.place``, which puts values one after another where a mask is true, over and over."""
-    if not isinstance(arr, Box):
+    if not isinstance(arr, ArrayWrapper):
         return NotImplemented
     mask, vals = call(np.ravel, mask).astype(bool), call(np.ravel, vals)
     order = (call(np.cumsum, mask) - 1) % call(len, vals)
@@ -1867,7 +1877,7 @@ def _place(arr, mask, vals):
 
 def _copyto(dst, src, casting="same_kind", where=True):
     """``np.copyto``, of the places where a condition holds."""
-    if not isinstance(dst, Box):
+    if not isinstance(dst, ArrayWrapper):
         return NotImplemented
     weak = isinstance(src, bool | int | float | complex) and not isinstance(src, np.generic)
     if not weak and not np.can_cast(native.dtype_of(src), dst.dtype, casting):
@@ -1879,7 +1889,7 @@ def _copyto(dst, src, casting="same_kind", where=True):
 
 def _nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     """``np.nan_to_num``, which may leave its result where it found the numbers."""
-    if copy or not isinstance(x, Box):
+    if copy or not isinstance(x, ArrayWrapper):
         return NotImplemented
     x[...] = call(np.nan_to_num, x, nan=nan, posinf=posinf, neginf=neginf)
     return x
@@ -1888,11 +1898,13 @@ def _nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
 def _nonzero(a):
     if native.is_known(a):
         return NotImplemented
-    return boxed(nonzero(native.plain(a)))
+    return wrapped(nonzero(native.plain(a)))
 
 
 def _flatnonzero(a):
-    return _nonzero(a.ravel())[0] if isinstance(a, Box) and not a.is_known else NotImplemented
+    return (
+        _nonzero(a.ravel())[0] if isinstance(a, ArrayWrapper) and not a.is_known else NotImplemented
+    )
 
 
 def _argwhere(a):
@@ -1937,7 +1949,7 @@ def _append(arr, values, axis=None):
         return NotImplemented
     parts = [native.together(v) if isinstance(v, list | tuple) else native.plain(v)
              for v in (arr, values)]  # fmt: skip
-    return boxed(arranging.append(*parts, axis))
+    return wrapped(arranging.append(*parts, axis))
 
 
 _OF_NUMPY = {
@@ -2004,7 +2016,7 @@ def _constant(value, *args, **kwargs):
     """`nbta.constant`: an array from outside is what it was at the trace."""
     if (outside := reading()) is not None:
         value = outside.promised(value)
-    return boxed(constant(native.plain(value), *args, **kwargs))
+    return wrapped(constant(native.plain(value), *args, **kwargs))
 
 
 def _by_index(function):

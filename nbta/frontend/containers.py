@@ -3,7 +3,7 @@
 Blocks that become the body of a loop or a branch are run once, so that all that they change must be
 known. What converted code changes it tells. A function that nbta does not look into may change what
 it is given, and what that holds: so that is looked at before and after its call. What it is given
-holds arrays and tensors in place of boxes meanwhile.
+holds arrays and tensors in place of wrappers meanwhile.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from collections import OrderedDict, deque
 import numpy as np
 
 from nbta.frontend import native
-from nbta.frontend.boxes import (
+from nbta.frontend.array_wrappers import (
+    ArrayWrapper,
     Attribute,
-    Box,
     born,
-    boxed,
     containers_in,
     link,
     made_read_only,
     note_place,
     taken_apart,
+    wrapped,
 )
 from nbta.graph.graph import current, lies_in
 from nbta.graph.operation import Tensor
@@ -160,7 +160,7 @@ class Watched:
     """
 
     def __init__(self, values):
-        self._containers, self._attributes, self._boxes, self._plain = {}, {}, {}, {}
+        self._containers, self._attributes, self._wrappers, self._plain = {}, {}, {}, {}
         self._found, self.generators = set(), []
         for value in self._level_by_level(values):
             self._note(value)
@@ -177,15 +177,17 @@ class Watched:
                     values += _parts(value)
 
     def _is_found(self, value):
-        is_closed = value is None or (isinstance(value, _CLOSED) and not isinstance(value, Box))
+        is_closed = value is None or (
+            isinstance(value, _CLOSED) and not isinstance(value, ArrayWrapper)
+        )
         if is_closed or id(value) in self._found:
             return True
         self._found.add(id(value))
         return False
 
     def _note(self, value):
-        if isinstance(value, Box):
-            self._note_box(value)
+        if isinstance(value, ArrayWrapper):
+            self._note_wrapper(value)
         elif isinstance(value, GENERATORS):
             self.generators.append(value)
         elif isinstance(value, KINDS):
@@ -194,11 +196,11 @@ class Watched:
         elif _attributes(value) is not None:
             self._attributes[id(value)] = value, dict(_attributes(value))
 
-    def _note_box(self, box):
-        if box.spoiled is None:
-            content = box.content
+    def _note_wrapper(self, wrapper):
+        if wrapper.spoiled is None:
+            content = wrapper.content
             held = content.copy() if isinstance(content, np.ndarray) else None
-            self._boxes[id(content)] = box, content, held
+            self._wrappers[id(content)] = wrapper, content, held
 
     def opened(self, value):
         """What stands for a value while the function runs: one for an object in two places."""
@@ -229,11 +231,11 @@ class Watched:
         for owner, held in self._attributes.values():
             for name in held.keys() | _attributes(owner).keys():
                 self._close_attribute(owner, name, held)
-        for box, content, held in list(self._boxes.values()):
+        for wrapper, content, held in list(self._wrappers.values()):
             if held is not None and not _is_equal(content, held):
                 changed = content.copy()
                 content[...] = held
-                box.store(changed)
+                wrapper.store(changed)
 
     def _close(self, owner, held, opened):
         now = Whole(owner).value
@@ -260,35 +262,37 @@ class Watched:
 
     def closed(self, value):
         """What stands for a value that the function left or gave."""
-        if id(value) in self._boxes:
-            return self._boxes[id(value)][0]
+        if id(value) in self._wrappers:
+            return self._wrappers[id(value)][0]
         if type(value) in (tuple, list) and id(value) not in self._containers:
             return type(value)(map(self.closed, value))
         if isinstance(value, np.ndarray) and value.ndim:
             return self._own(value)
-        return value if isinstance(value, KINDS) else boxed(value)
+        return value if isinstance(value, KINDS) else wrapped(value)
 
     def mark_new(self, found):
         """What the function gives, of which all that it was not given was made by it."""
         for value in self._level_by_level([found]):
-            if not isinstance(value, Box):
+            if not isinstance(value, ArrayWrapper):
                 born(value)
         return found
 
     def _own(self, array):
-        """An array in a box of its own, which is linked to those that it may be a part of."""
-        shared = [box for box, content, held in self._boxes.values()
+        """An array in a wrapper of its own, which is linked to those that it may be a part of."""
+        shared = [wrapper for wrapper, content, held in self._wrappers.values()
                   if held is not None and np.may_share_memory(content, array)]  # fmt: skip
-        found = Box(array.copy() if shared else np.asarray(array))
-        found.read_only = made_read_only(array, [box.content for box in shared])
-        for box in shared:
-            link(found, box.root)
+        found = ArrayWrapper(array.copy() if shared else np.asarray(array))
+        found.read_only = made_read_only(array, [wrapper.content for wrapper in shared])
+        for wrapper in shared:
+            link(found, wrapper.root)
         return found
 
 
 def _is_open(value):
     """Whether what an object holds is looked at: not of arrays and of lists that a loop fills."""
-    return not isinstance(value, Box) and (not isinstance(value, list) or native.is_python(value))
+    return not isinstance(value, ArrayWrapper) and (
+        not isinstance(value, list) or native.is_python(value)
+    )
 
 
 def _parts(value):

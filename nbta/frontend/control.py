@@ -2,7 +2,7 @@
 
 A block of a user's function is a function without arguments here, with a pair of functions that get
 and set the variables that it forwards. Traced, it runs in a `Frame`; what it left in variables and
-boxes becomes the state of a loop or the results of a branch. Which those are is found by tracing
+wrappers becomes the state of a loop or the results of a branch. Which those are is found by tracing
 until what was assumed is so.
 """
 
@@ -26,11 +26,10 @@ from nbta.errors import (
     UnimplementedError,
     invalid,
 )
-from nbta.frontend import array_boxes, conversion, effects, native
-from nbta.frontend.array_boxes import ArrayBox, Unknown, has_value, one_of, unboxed
-from nbta.frontend.boxes import (
+from nbta.frontend import conversion, effects, native, tensor_array_wrappers
+from nbta.frontend.array_wrappers import (
+    ArrayWrapper,
     Attribute,
-    Box,
     Frame,
     Item,
     Link,
@@ -68,6 +67,13 @@ from nbta.frontend.maybe import (
 from nbta.frontend.naturals import note_counter
 from nbta.frontend.problems import here, is_pythons
 from nbta.frontend.ranges import Range
+from nbta.frontend.tensor_array_wrappers import (
+    TensorArrayWrapper,
+    Unknown,
+    has_value,
+    one_of,
+    unwrapped,
+)
 from nbta.frontend.tries import is_caught
 from nbta.graph.graph import SubGraph, at_line, current, lies_in
 from nbta.graph.labels import call_after
@@ -154,7 +160,7 @@ class KnownCondition(BaseException):
 
 def is_traced(value) -> bool:
     """Whether a truth value is known only when the function runs."""
-    return isinstance(value, Tensor) and not (isinstance(value, Box) and value.is_known)
+    return isinstance(value, Tensor) and not (isinstance(value, ArrayWrapper) and value.is_known)
 
 
 def _is_filled(value):
@@ -171,7 +177,7 @@ def truth(value):
         return conversion.runtime().truth_of_object(value)
     if is_maybe(value):
         return logical_and(value.parts.present, truth(value.parts.value))
-    if isinstance(value, Box):
+    if isinstance(value, ArrayWrapper):
         return bool(value)
     if value.dtype.kind == "b":
         return value
@@ -264,7 +270,7 @@ def _constantly(value):
 
 
 def _is_truth(value):
-    of_truths = getattr(value, "dtype", None) == np.bool_ and not isinstance(value, Box)
+    of_truths = getattr(value, "dtype", None) == np.bool_ and not isinstance(value, ArrayWrapper)
     return isinstance(value, bool | np.bool_) or of_truths
 
 
@@ -381,7 +387,7 @@ _NUMBERS = bool | int | float | complex | np.number | np.bool_
 
 def _is_value(leaf):
     """Whether a graph can hand something on."""
-    return isinstance(leaf, Tensor | ArrayBox | SymbolicTensorArray | _NUMBERS)
+    return isinstance(leaf, Tensor | TensorArrayWrapper | SymbolicTensorArray | _NUMBERS)
 
 
 def _is_carried(value):
@@ -398,7 +404,7 @@ def _same(one, other):
         return False
     if isinstance(one, tuple):
         return len(one) == len(other) and all(map(_same, one, other))
-    if isinstance(one, ArrayBox):
+    if isinstance(one, TensorArrayWrapper):
         return one.is_same(other)
     plain = isinstance(one, str | bytes | frozenset | range | _NUMBERS)
     return plain and (one == other or one != one)
@@ -435,9 +441,9 @@ def described(value) -> str:
 
 def _as_data(leaf):
     """A value of a leaf that goes into a graph."""
-    if isinstance(leaf, Box):
+    if isinstance(leaf, ArrayWrapper):
         return leaf.itself
-    if isinstance(leaf, ArrayBox):
+    if isinstance(leaf, TensorArrayWrapper):
         return leaf.array
     if isinstance(leaf, bool | int | float | complex) and not isinstance(leaf, np.generic):
         return np.asarray(leaf)[()]
@@ -445,14 +451,14 @@ def _as_data(leaf):
 
 
 class Outcome:
-    """What a branch left: the variables, and the boxes that it changed with what they hold."""
+    """What a branch left: the variables, and the wrappers that it changed with what they hold."""
 
     def __init__(self, values, count, frame):
         self.values = values
         self.arrays = list(values[:count])
         found = [v for part in values[:count] if not _is_filled(part) for v in leaves(part)]
         self.contents = {id(v): _content(v) for v in found}
-        self.lost = {id(v): v.root.spoiled for v in found if isinstance(v, Box)}
+        self.lost = {id(v): v.root.spoiled for v in found if isinstance(v, ArrayWrapper)}
         self.places = frame.places
         for place, old in frame.places.values():
             error = growing(place, old)
@@ -464,7 +470,7 @@ class Outcome:
         self._originals = {}
         self.structures = list(map(self._as_it_is, self.arrays))
         entries = frame.changed.values()
-        self.boxes = {id(b): (b, b._value) for b, old, _ in entries if b._value is not old}
+        self.wrappers = {id(b): (b, b._value) for b, old, _ in entries if b._value is not old}
         self.spoiled = {id(b): (b, b.spoiled) for b, _, old in entries if b.spoiled is not old}
         self.frame = frame
 
@@ -496,10 +502,10 @@ def packed(like, values):
 
 
 def _content(leaf):
-    """What a box holds, as long as somebody knows."""
-    if isinstance(leaf, ArrayBox):
+    """What a wrapper holds, as long as somebody knows."""
+    if isinstance(leaf, TensorArrayWrapper):
         return leaf.array
-    return leaf.content if isinstance(leaf, Box) and leaf.root.spoiled is None else leaf
+    return leaf.content if isinstance(leaf, ArrayWrapper) and leaf.root.spoiled is None else leaf
 
 
 def _run_block(block, entry, get, set_, count):
@@ -657,11 +663,11 @@ def _call(tensor, name) -> None:
         tensor.graph.labels.setdefault(tensor, name)
 
 
-def _call_as_box(tensor, box, name=None) -> None:
+def _call_as_wrapper(tensor, wrapper, name=None) -> None:
     """Note of a tensor that it is what an array holds from now on."""
-    held = box._value if box.root is box else None
-    if name or box.label:
-        _call(tensor, name or box.label)
+    held = wrapper._value if wrapper.root is wrapper else None
+    if name or wrapper.label:
+        _call(tensor, name or wrapper.label)
     elif isinstance(tensor, Tensor) and isinstance(held, Tensor):
         call_after(tensor, held if type(held) is Tensor else held.itself)
 
@@ -759,13 +765,15 @@ class _Merge:
         self._pairs = [pair for kind, what in self._plans if kind == "joined" for pair in what[1]]
         self._ties = list(self._found_ties())
         self.columns += [holds for tie in self._ties for holds in tie.columns]
-        self._boxes = {**outcomes[0].boxes, **outcomes[1].boxes}
-        for key, (box, _) in self._boxes.items():
-            self.columns.append([self._held(outcome, key, box) for outcome in outcomes])
+        self._wrappers = {**outcomes[0].wrappers, **outcomes[1].wrappers}
+        for key, (wrapper, _) in self._wrappers.items():
+            self.columns.append([self._held(outcome, key, wrapper) for outcome in outcomes])
 
-    def _held(self, outcome, key, box):
-        value = outcome.boxes[key][1] if key in outcome.boxes else box._value
-        return box.itself if value is box._value and not isinstance(value, Tensor) else value
+    def _held(self, outcome, key, wrapper):
+        value = outcome.wrappers[key][1] if key in outcome.wrappers else wrapper._value
+        return (
+            wrapper.itself if value is wrapper._value and not isinstance(value, Tensor) else value
+        )
 
     def _variable(self, i):
         """How a variable gets its value: ``(kind, what for)``."""
@@ -858,25 +866,25 @@ class _Merge:
     def _earlier(self, pair):
         """Arrays from before the branch that one of two values may be."""
         roots = [part.root for part in pair if _has_axes(part)]
-        near = {id(box): box for root in roots for box in (root, *_linked_to(root))}
-        return [box for box in near.values() if self._outcomes[0].frame.is_before(box)]
+        near = {id(wrapper): wrapper for root in roots for wrapper in (root, *_linked_to(root))}
+        return [wrapper for wrapper in near.values() if self._outcomes[0].frame.is_before(wrapper)]
 
     def finish(self, values, set_):
-        """Give variables and boxes what the branch operation gives."""
-        split, results = len(values) - len(self._boxes), []
-        for (box, _), value in zip(self._boxes.values(), values[split:], strict=True):
-            _call_as_box(value, box)
-            box.hold(value)
+        """Give variables and wrappers what the branch operation gives."""
+        split, results = len(values) - len(self._wrappers), []
+        for (wrapper, _), value in zip(self._wrappers.values(), values[split:], strict=True):
+            _call_as_wrapper(value, wrapper)
+            wrapper.hold(value)
         names = [self._names[i] for i, (kind, what) in enumerate(self._plans)
                  if kind == "joined" for _ in what[1]]  # fmt: skip
         for value, called in zip(values, names, strict=False):
             _call(value, called)
         joined = [_as_user_has(pair, v) for pair, v in zip(self._pairs, values, strict=False)]
-        for box, pair in zip(joined, self._pairs, strict=True):
-            if isinstance(box, Box):
-                box.read_only = common_read_only(pair)
-            self._lose(box, pair)
-            note_number(box, pair)
+        for wrapper, pair in zip(joined, self._pairs, strict=True):
+            if isinstance(wrapper, ArrayWrapper):
+                wrapper.read_only = common_read_only(pair)
+            self._lose(wrapper, pair)
+            note_number(wrapper, pair)
         self._link(joined, iter(values[len(self._pairs) : split]))
         values = iter(joined)
         for i, (kind, what) in enumerate(self._plans):
@@ -884,22 +892,22 @@ class _Merge:
             if i in self._steps:
                 results[i] = Range(*results[i], self._steps[i])
         for outcome in self._outcomes:
-            for box, reason in outcome.spoiled.values():
-                box.put_off(reason)
+            for wrapper, reason in outcome.spoiled.values():
+                wrapper.put_off(reason)
         if set_ is not None:
             set_((*results, *self._entry[len(results) :]))
 
-    def _lose(self, box, pair):
+    def _lose(self, wrapper, pair):
         """Spoil what is an array on some way which a change of another one spoiled there."""
         lost = [o.lost.get(id(leaf)) for o, leaf in zip(self._outcomes, pair, strict=True)]
-        if any(lost) and isinstance(box, Box):
-            box.put_off(next(filter(None, lost)))
+        if any(lost) and isinstance(wrapper, ArrayWrapper):
+            wrapper.put_off(next(filter(None, lost)))
 
     def _link(self, joined, holds):
         for tie in self._ties:
-            other = tie.other if isinstance(tie.other, Box) else joined[tie.other]
+            other = tie.other if isinstance(tie.other, ArrayWrapper) else joined[tie.other]
             found = tie.links(other, holds)
-            if tie.may_hold and isinstance(joined[tie.place], Box):
+            if tie.may_hold and isinstance(joined[tie.place], ArrayWrapper):
                 link(joined[tie.place], other, found)
 
     def _joined(self, ways, pairs, values):
@@ -932,13 +940,13 @@ def _bounds_of(one, other):
 
 def _is_usable(value):
     """Whether a value is one where the branch is over; tensor arrays looked up in it are not."""
-    parts = leaves(value) if isinstance(value, tuple | ArrayBox) else ()
-    return all(has_value(part) for part in parts if isinstance(part, ArrayBox))
+    parts = leaves(value) if isinstance(value, tuple | TensorArrayWrapper) else ()
+    return all(has_value(part) for part in parts if isinstance(part, TensorArrayWrapper))
 
 
 def _as_user_has(pair, value):
     """What a branch gives in place of one of two values."""
-    if not isinstance(pair[0], ArrayBox):
+    if not isinstance(pair[0], TensorArrayWrapper):
         return made(value)
     return one_of(value, [each.forward for each in pair])
 
@@ -946,11 +954,11 @@ def _as_user_has(pair, value):
 def _has_axes(leaf):
     """Whether it is an array, and none of no axes, which is a number after a loop or branch."""
     # a view may be of a branch that is over, so it is not read
-    return isinstance(leaf, Box) and (leaf.root is not leaf or leaf.spec.rank != 0)
+    return isinstance(leaf, ArrayWrapper) and (leaf.root is not leaf or leaf.spec.rank != 0)
 
 
-def _linked_to(box):
-    return [each.other for each in box.links]
+def _linked_to(wrapper):
+    return [each.other for each in wrapper.links]
 
 
 #: Ways in which one array is another, such as two rows of it, that a graph tells apart.
@@ -983,7 +991,7 @@ class _Tie:
     ----------
     place : int
         Which array.
-    other : int or Box
+    other : int or ArrayWrapper
     columns : list
         For each way in which it may be, whether it is, on each way through the branch.
     may_hold : bool
@@ -1007,22 +1015,22 @@ class _Tie:
 
 def _held_dtype(leaf):
     """That of an array too which nobody may read."""
-    return leaf.root._value.dtype if isinstance(leaf, Box) else _dtype(leaf)
+    return leaf.root._value.dtype if isinstance(leaf, ArrayWrapper) else _dtype(leaf)
 
 
 def _relations(one, other):
-    both = isinstance(one, Box) and isinstance(other, Box)
+    both = isinstance(one, ArrayWrapper) and isinstance(other, ArrayWrapper)
     return relations(one, other) if both else []
 
 
 def _placeholder(leaf):
     """A value that nobody reads, like another one."""
-    if isinstance(leaf, ArrayBox | SymbolicTensorArray):
+    if isinstance(leaf, TensorArrayWrapper | SymbolicTensorArray):
         message = f"{here()}: only one branch makes this TensorArray; make it before the branches"
         raise invalid("undefined", message)
     if not isinstance(leaf, Tensor):
         return np.zeros(np.shape(leaf), np.asarray(leaf).dtype)[()]
-    if isinstance(leaf, Box):
+    if isinstance(leaf, ArrayWrapper):
         return array_like(leaf)
     dimensions = [n if type(n) is int else 0 for n in leaf.spec.shape or ()]
     return np.zeros(dimensions, leaf.dtype)[()]
@@ -1275,7 +1283,9 @@ def _older(changed):
     start = Frame().start
 
     def of_before():
-        return [v if isinstance(v, Box) and v.root.serial < start else None for v in changed()]
+        return [
+            v if isinstance(v, ArrayWrapper) and v.root.serial < start else None for v in changed()
+        ]
 
     of_before.names = _names_of(changed)
     return of_before
@@ -1337,7 +1347,8 @@ _FOUND = "what loops were found to carry"
 
 def _kind(value):
     """What a value is, as far as it decides how a loop hands it on."""
-    if isinstance(value, Box):  # a view may be of a trace that is given up, so it is not read
+    # a view may be of a trace that is given up, so it is not read
+    if isinstance(value, ArrayWrapper):
         held = value.root._value
         return type(value), held.dtype, isinstance(held, Tensor)
     if isinstance(value, Tensor):
@@ -1353,7 +1364,7 @@ def _is_empty(value):
 
 def _fresh(value):
     """A placeholder for a loop, of one for another loop."""
-    return pack(value, [array_like(v) if isinstance(v, Box) else v for v in leaves(value)])
+    return pack(value, [array_like(v) if isinstance(v, ArrayWrapper) else v for v in leaves(value)])
 
 
 def _names_of(changed):
@@ -1378,9 +1389,9 @@ class _Loop:
 
     def __init__(self, code, names, get, set_, changed):
         get, setter = in_state(get, set_)
-        self._begins = array_boxes.now()
+        self._begins = tensor_array_wrappers.now()
         self._given = names, get(), get, setter or (lambda values: None)
-        self._changed = [*changed(), effects.token_box()]
+        self._changed = [*changed(), effects.token_wrapper()]
         self._called = dict(zip(map(id, self._changed), _names_of(changed), strict=False))
         self._start()
         self._begin_as_before(code)
@@ -1391,7 +1402,7 @@ class _Loop:
         self._placeholders, self._dtypes, self._begun = {}, {}, {}
         self._carried = {i for i, v in enumerate(self._entry) if self._is_scalar(v)}
         self._known = set()  # variables that no iteration changes though one could
-        self._boxes, self._places = [], set()
+        self._wrappers, self._places = [], set()
         self._aliases, self._outer, self._spoiled = set(), {}, {}
         self._read_only = {}  # by place, where iterations decide
         self._ways, self._vague = {}, set()  # how arrays of a tie are one, and where nobody knows
@@ -1407,10 +1418,10 @@ class _Loop:
         if self._key not in self._found:
             return
         self._carried, self._known, self._aliases = map(set, self._found[self._key][:3])
-        dtypes, boxes, placeholders = self._found[self._key][3:]
+        dtypes, wrappers, placeholders = self._found[self._key][3:]
         self._dtypes = dict(dtypes)
         self._placeholders = {i: _fresh(value) for i, value in placeholders.items()}
-        for k in boxes:
+        for k in wrappers:
             self._guess(self._changed[k], also_known=True)
 
     def _remember(self):
@@ -1418,29 +1429,40 @@ class _Loop:
         own = (v for i, v in enumerate(self._entry) if i in self._placeholders)
         if self._places or self._spoiled or not all(map(_is_empty, own)):
             return
-        roots = {id(box) for box in self._boxes}
-        boxes = [k for k, v in enumerate(self._changed)
-                 if isinstance(v, Box) and id(v.root) in roots]  # fmt: skip
-        found = self._carried, self._known, self._aliases, self._dtypes, boxes, self._placeholders
+        roots = {id(wrapper) for wrapper in self._wrappers}
+        wrappers = [k for k, v in enumerate(self._changed)
+                 if isinstance(v, ArrayWrapper) and id(v.root) in roots]  # fmt: skip
+        found = (
+            self._carried,
+            self._known,
+            self._aliases,
+            self._dtypes,
+            wrappers,
+            self._placeholders,
+        )
         self._found[self._key] = found
 
     def _is_scalar(self, value):
         if not _is_carried(value):
             return False
-        if any(isinstance(leaf, Box | ArrayBox) for leaf in leaves(value)):
+        if any(isinstance(leaf, ArrayWrapper | TensorArrayWrapper) for leaf in leaves(value)):
             return False
         # as long as no other object takes the place of one
         return not objects_in(value) and not containers_in(value)
 
     def _guess(self, value, also_known=False):
         """Take the array of a variable for one that iterations change."""
-        if not isinstance(value, Box) or value.fixed is not None or value.root.fixed is not None:
+        if (
+            not isinstance(value, ArrayWrapper)
+            or value.fixed is not None
+            or value.root.fixed is not None
+        ):
             return
         root = value.root
         held = root._value  # a variable may have it from a trace that is given up
         here = lies_in(current(), held.graph) if isinstance(held, Tensor) else also_known
-        if here and root.spoiled is None and not any(root is box for box in self._boxes):
-            self._boxes.append(root)
+        if here and root.spoiled is None and not any(root is wrapper for wrapper in self._wrappers):
+            self._wrappers.append(root)
 
     def run(self, first, test, advance):
         """Build it; ``advance`` gives what ``test`` and it are given next."""
@@ -1494,7 +1516,7 @@ class _Loop:
 
     def _attempt(self, first, test, advance):
         own = len(first)
-        begin = [*first, *self._first_values(), *(box.itself for box in self._boxes)]
+        begin = [*first, *self._first_values(), *(wrapper.itself for wrapper in self._wrappers)]
         begin += self._first_ties()
         begin = [as_tensor(v) if not isinstance(v, TensorArray) else v for v in begin]
         if not begin:
@@ -1519,7 +1541,7 @@ class _Loop:
                 finally:
                     frame.undo()
 
-        body.carries_order = True  # in a box
+        body.carries_order = True  # in a wrapper
         try:
             last = while_loop(cond, body, begin)
         finally:
@@ -1531,7 +1553,7 @@ class _Loop:
             if goes_on and not self._carried_traces():
                 raise KnownCondition
             return as_tensor(np.bool_(goes_on))
-        mine = set(map(id, self._boxes))
+        mine = set(map(id, self._wrappers))
         if any(b._value is not old for b, old, _ in frame.changed.values() if id(b) not in mine):
             raise invalid("loop", f"{here()}: the condition of a loop changes an array")
         return goes_on
@@ -1550,32 +1572,32 @@ class _Loop:
         return found
 
     def _bind(self, given):
-        """Give variables and boxes what an iteration begins with; the variables' values."""
+        """Give variables and wrappers what an iteration begins with; the variables' values."""
         given, values = iter(given), list(self._entry)
         for i in sorted(self._carried):
             like = self._placeholders.get(i, self._entry[i])
             parts = [self._part(i, j, leaf, next(given)) for j, leaf in enumerate(leaves(like))]
             for part in parts:
-                _call(part._value if isinstance(part, Box) else part, self._names[i])
+                _call(part._value if isinstance(part, ArrayWrapper) else part, self._names[i])
             values[i] = packed(like, parts)
             take_apart((self._entry[i], values[i]))
             self._note_numbers(like, values[i])
         self._link_families(values)
-        for box in self._boxes:
+        for wrapper in self._wrappers:
             tensor = next(given)
-            _call_as_box(tensor, box, self._called.get(id(box)))
-            box.rebind(tensor)
-        for box, reason in self._spoiled.values():
-            box.put_off(reason)
+            _call_as_wrapper(tensor, wrapper, self._called.get(id(wrapper)))
+            wrapper.rebind(tensor)
+        for wrapper, reason in self._spoiled.values():
+            wrapper.put_off(reason)
         self._link(values, given)
         self._set(tuple(values))
         return values
 
     def _part(self, i, j, leaf, value):
         """What a variable has, or a part of it, in an iteration or after the loop."""
-        if not isinstance(leaf, ArrayBox):
+        if not isinstance(leaf, TensorArrayWrapper):
             found = made(value, self._names[i])
-            if isinstance(found, Box):
+            if isinstance(found, ArrayWrapper):
                 found.read_only = self._read_only.get((i, j), common_read_only([leaf]))
             return found
         return one_of(value, self._families.setdefault((i, j), [leaf.forward]))
@@ -1586,19 +1608,19 @@ class _Loop:
             (i, j): leaf
             for i in sorted(self._carried)
             for j, leaf in enumerate(leaves(values[i]))
-            if isinstance(leaf, ArrayBox)
+            if isinstance(leaf, TensorArrayWrapper)
         }
 
     def _link_families(self, values):
         """Note which tensor arrays may be one."""
         arrays = self._tensor_arrays(values) if self._related else {}
         for place, other in self._related:
-            array_boxes.link(arrays[place], arrays[other])
+            tensor_array_wrappers.link(arrays[place], arrays[other])
 
     def _learn_families(self, bound, end):
         """Which tensor arrays an iteration may forward."""
         starts, ends = self._tensor_arrays(bound), self._tensor_arrays(end)
-        found = {place: array_boxes.relatives(box) for place, box in ends.items()}
+        found = {place: tensor_array_wrappers.relatives(wrapper) for place, wrapper in ends.items()}
         related, again = set(self._related), False
         for place, firsts in found.items():
             known = self._families[place]
@@ -1623,7 +1645,7 @@ class _Loop:
             note_number(found, (leaf,))
 
     def _slots(self, values):
-        """The boxes of variables that iterations forward, by place."""
+        """The wrappers of variables that iterations forward, by place."""
         return {
             (i, j): leaf
             for i in sorted(self._carried)
@@ -1648,11 +1670,11 @@ class _Loop:
     def _first_ties(self):
         """Which arrays may be one in some iteration; what the graph says of the first."""
         entries = self._entries()
-        for place, box in entries.items():
-            entry = box.root  # and what that may be, as a loop around may say
+        for place, wrapper in entries.items():
+            entry = wrapper.root  # and what that may be, as a loop around may say
             self._outer.setdefault(place, [entry, *_linked_to(entry)])
         self._ties = [*(self._aliases | _pairs(entries))]
-        self._ties += [(place, box) for place in entries for box in self._outer[place]]
+        self._ties += [(place, wrapper) for place in entries for wrapper in self._outer[place]]
         self._said = []
         if not keeps_shared():
             return []
@@ -1664,10 +1686,10 @@ class _Loop:
         """The ways in which an array may be another one, which the graph tells apart."""
         return () if tie in self._vague else self._ways[tie]
 
-    def _tied(self, tie, boxes):
+    def _tied(self, tie, wrappers):
         """In which ways an array is another one; new ones are learnt."""
         place, other = tie
-        found = relations(boxes[place], boxes[other] if isinstance(other, tuple) else other)
+        found = relations(wrappers[place], wrappers[other] if isinstance(other, tuple) else other)
         ways = self._ways.setdefault(tie, [])
         ways += _new_ways(ways, found)
         if _is_vague(ways, found):
@@ -1684,14 +1706,14 @@ class _Loop:
         return [_holds(self._ways[tie][k], found[tie]) for tie, k in self._said]
 
     def _entries(self):
-        """The boxes that variables of the loop are before it."""
+        """The wrappers that variables of the loop are before it."""
         return self._slots([self._placeholders.get(i, v) for i, v in enumerate(self._entry)])
 
     def _results(self, bound, frame, given):
         """What an iteration ends with; `Again` where the state is another one than was assumed."""
         pairs = zip(bound, self._get(), strict=False)
         end = [_in_form_of(start, found) for start, found in pairs]
-        again = self._learn_boxes(frame) or self._learn_places(frame)
+        again = self._learn_wrappers(frame) or self._learn_places(frame)
         if again:
             raise Again
         for i in range(len(self._names)):
@@ -1707,17 +1729,17 @@ class _Loop:
         found = [self._ended(i, j, leaf) for i in sorted(self._carried)
                  for j, leaf in enumerate(leaves(end[i]))]  # fmt: skip
         params = given[len(found) :]
-        for box, param in zip(self._boxes, params, strict=False):
-            found.append(param if box.spoiled is not None else box.itself)
+        for wrapper, param in zip(self._wrappers, params, strict=False):
+            found.append(param if wrapper.spoiled is not None else wrapper.itself)
         return [*found, *self._last_ties(self._slots(end))]
 
-    def _learn_boxes(self, frame):
+    def _learn_wrappers(self, frame):
         new = [
-            box
-            for box, old, _ in frame.changed.values()
-            if box._value is not old and not any(box is mine for mine in self._boxes)
+            wrapper
+            for wrapper, old, _ in frame.changed.values()
+            if wrapper._value is not old and not any(wrapper is mine for mine in self._wrappers)
         ]
-        self._boxes += new
+        self._wrappers += new
         return bool(new)
 
     def _learn_places(self, frame):
@@ -1806,7 +1828,7 @@ class _Loop:
         return invalid("loop_variable", message)
 
     def _learn_leaf(self, i, j, start, end):
-        if any(isinstance(leaf, TensorArray | ArrayBox) for leaf in (start, end)):
+        if any(isinstance(leaf, TensorArray | TensorArrayWrapper) for leaf in (start, end)):
             return False
         if common_read_only([start, end]) is None and (i, j) not in self._read_only:
             self._read_only[i, j] = None
@@ -1830,25 +1852,25 @@ class _Loop:
         return i not in self._placeholders and _is_weak(leaves(self._entry[i])[j])
 
     def _ended(self, i, j, leaf):
-        if isinstance(leaf, TensorArray | ArrayBox):
-            return unboxed(leaf)
+        if isinstance(leaf, TensorArray | TensorArrayWrapper):
+            return unwrapped(leaf)
         return in_dtype(leaf, self._begun[i, j])
 
     def _learn_aliases(self, bound, end, frame):
-        """Which boxes may be the same array in a later iteration."""
+        """Which wrappers may be the same array in a later iteration."""
         slots, ends = self._slots(bound), self._slots(end)
-        starts = {id(box): place for place, box in slots.items()}
+        starts = {id(wrapper): place for place, wrapper in slots.items()}
         found = _pairs(ends)
         outer = {place: {id(b): b for b in self._outer[place]} for place in slots}
-        for place, box in ends.items():
-            for root in (box.root, *_linked_to(box.root)):
+        for place, wrapper in ends.items():
+            for root in (wrapper.root, *_linked_to(wrapper.root)):
                 if id(root) not in starts and frame.is_before(root):
                     outer[place][id(root)] = root
         changed = True
         while changed:
             changed = False
-            for place, box in ends.items():
-                for root in (box.root, *_linked_to(box.root)):
+            for place, wrapper in ends.items():
+                for root in (wrapper.root, *_linked_to(wrapper.root)):
                     source = starts.get(id(root))
                     more = outer[source].keys() - outer[place].keys() if source else set()
                     outer[place].update({key: outer[source][key] for key in more})
@@ -1863,26 +1885,30 @@ class _Loop:
             raise Again
 
     def _learn_spoiled(self, frame):
-        """Boxes that an iteration spoils are spoiled in the next one, from its start."""
+        """Wrappers that an iteration spoils are spoiled in the next one, from its start."""
         again = False
-        for box, _, old in frame.changed.values():
-            if box.spoiled is not None and box.spoiled is not old and id(box) not in self._spoiled:
-                self._spoiled[id(box)] = box, box.spoiled
-                again |= box.read > frame.start
+        for wrapper, _, old in frame.changed.values():
+            if (
+                wrapper.spoiled is not None
+                and wrapper.spoiled is not old
+                and id(wrapper) not in self._spoiled
+            ):
+                self._spoiled[id(wrapper)] = wrapper, wrapper.spoiled
+                again |= wrapper.read > frame.start
         if again:
             raise Again
 
     def _finish(self, begin, last):
-        """Give variables and boxes what the loop gives."""
+        """Give variables and wrappers what the loop gives."""
         pairs = iter(zip(begin, last, strict=False))
         values, given = list(self._entry), {}
         for i in sorted(self._carried):
             like = self._placeholders.get(i, self._entry[i])
             given[i] = like, [next(pairs)[1] for _ in leaves(like)]
-        for box in self._boxes:
+        for wrapper in self._wrappers:
             first, found = next(pairs)
             if found is not first:
-                box.hold(found)
+                wrapper.hold(found)
         for i, (like, found) in given.items():
             parts = zip(leaves(like), found, strict=True)
             values[i] = packed(like, [self._part(i, j, *part) for j, part in enumerate(parts)])
@@ -1890,8 +1916,8 @@ class _Loop:
             self._note_numbers(like, values[i])
         self._link_families(values)
         self._link(values, (found for _, found in pairs))
-        for box, reason in self._spoiled.values():
-            box.put_off(reason)
+        for wrapper, reason in self._spoiled.values():
+            wrapper.put_off(reason)
         self._set(tuple(values))
 
 
@@ -1918,12 +1944,12 @@ def _in_form_of(start, end):
 def _pairs(slots):
     """Pairs of places, the later one first, that hold one array, or arrays that may be one."""
     order, held = {place: n for n, place in enumerate(slots)}, {}
-    for place, box in slots.items():
-        held.setdefault(id(box.root), []).append(place)
+    for place, wrapper in slots.items():
+        held.setdefault(id(wrapper.root), []).append(place)
     return {
         (max(place, other, key=order.get), min(place, other, key=order.get))
-        for place, box in slots.items()
-        for near in (box.root, *_linked_to(box.root))
+        for place, wrapper in slots.items()
+        for near in (wrapper.root, *_linked_to(wrapper.root))
         for other in held.get(id(near), ())
         if other != place
     }

@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 
 from nbta.frontend import source
-from nbta.frontend.boxes import Box
+from nbta.frontend.array_wrappers import ArrayWrapper
 from nbta.frontend.jumps import PREFIX
 from nbta.frontend.outside import reading
 from nbta.frontend.records import as_records
@@ -73,7 +73,7 @@ def _default(value):
 
 
 def outer(value, name=None):
-    """A value from outside of a function: arrays, which it may not change, in boxes."""
+    """A value from outside of a function: arrays, which it may not change, in wrappers."""
     if type(value) is not np.ndarray or not value.ndim:
         return value
     if value.dtype.names is not None:
@@ -83,8 +83,8 @@ def outer(value, name=None):
         f"as an argument, or change a copy, such as {name or 'a'}.copy()"
     )
     outside = reading()
-    found = None if outside is None else outside.box(value, name, fixed)
-    return Box(value, name, fixed) if found is None else found
+    found = None if outside is None else outside.wrapper(value, name, fixed)
+    return ArrayWrapper(value, name, fixed) if found is None else found
 
 
 _RUNTIME: list[types.ModuleType] = []

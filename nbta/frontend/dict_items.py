@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nbta.frontend import control, effects
-from nbta.frontend.boxes import born
+from nbta.frontend.array_wrappers import born
 from nbta.frontend.identity import check_key
 from nbta.frontend.list_items import Picked
 from nbta.frontend.maybe import check_keys, is_number

@@ -1,6 +1,6 @@
 """Random numbers of NumPy's, Python's and Numba's generators.
 
-A generator that a function makes is its state, in a box like any other array: as long as Python
+A generator that a function makes is its state, in a wrapper like any other array: as long as Python
 knows it, as before the first loop that the run decides about, Python draws the numbers while the
 function is traced; a run draws the others from the state. Other generators have a state of their
 own, as `numpy.random.normal` has: a run draws from them (`nbta.ops.random.draws`), in the
@@ -20,7 +20,7 @@ import numpy as np
 
 from nbta.errors import UnimplementedError, invalid
 from nbta.frontend import effects, native
-from nbta.frontend.boxes import Box, born, boxed, older_serial
+from nbta.frontend.array_wrappers import ArrayWrapper, born, older_serial, wrapped
 from nbta.frontend.outside import CONTAINERS
 from nbta.frontend.problems import here
 from nbta.frontend.raising import is_numbas
@@ -134,7 +134,7 @@ def _made_by_run(kind, args, kwargs):
         raise UnimplementedError(message)
     owner = born(kind(0))
     state = _State(owner)
-    state.box.store(seeded(state.stream, kind, arguments, values))
+    state.wrapper.store(seeded(state.stream, kind, arguments, values))
     _states()[id(_source(owner))] = state
     return owner
 
@@ -155,7 +155,7 @@ class _State:
 
     Attributes
     ----------
-    box : Box
+    wrapper : ArrayWrapper
         It holds the state.
     stream : Stream
     """
@@ -163,26 +163,26 @@ class _State:
     def __init__(self, owner):
         self._owner, self.stream = owner, Stream(owner)
         self._held = self.stream.words(owner)
-        self.box = Box(self._held, f"the state of {type(owner).__name__}")
+        self.wrapper = ArrayWrapper(self._held, f"the state of {type(owner).__name__}")
         # Blocks that began after the birth of what it draws from find that it changes.
         source = _source(owner)
         first = source if current().root.outside.has_made(source) else owner
-        self.box.serial = older_serial(first, self.box.serial)
+        self.wrapper.serial = older_serial(first, self.wrapper.serial)
 
     def store(self, words) -> None:
         """Hold another state."""
-        if self.box.is_value:
+        if self.wrapper.is_value:
             message = (
                 f"{here()}: the body of a loop or branch of nbta draws from a generator that was "
                 "made outside; make the generator in the body, draw before, or use nbta.random"
             )
             raise invalid("random", message)
-        self.box.store(words)
+        self.wrapper.store(words)
 
     @contextmanager
     def settled(self):
         """Let Python draw from a state that it knows."""
-        held = self.box.content
+        held = self.wrapper.content
         if held is not self._held:
             self.stream.set(self._owner, held)
             self._held = held
@@ -234,7 +234,7 @@ def with_states(function, owner, generators):
 
 
 def _check_known(state, name):
-    if not state.box.is_known:
+    if not state.wrapper.is_known:
         message = (
             f"{here()}: nbta cannot follow {name}, which is given a generator that has drawn in a "
             "data-dependent loop or branch; call the generator's methods in place of it"
@@ -286,7 +286,7 @@ def drawn(function, args, kwargs, trace):
     owner, name = function.__self__, function.__name__
     outside = current().root.outside
     state = _state_of(owner) if outside is not None and outside.has_made(owner) else None
-    in_python = state is not None and state.box.is_known
+    in_python = state is not None and state.wrapper.is_known
     _check(name, in_python)
 
     def numbers(*args, spec=None, **kwargs):
@@ -333,10 +333,10 @@ def _integers(size):
 
 def _located(numbers, standard, formula, parameters, size):
     """Numbers of a distribution that is shifted and scaled by what only the run knows."""
-    shape = boxed(sum(map(as_tensor, map(native.plain, parameters)))).shape
+    shape = wrapped(sum(map(as_tensor, map(native.plain, parameters)))).shape
     many = {} if size is None and not shape else {"size": shape if size is None else size}
     z = numbers(*standard, **many)
-    return boxed(formula(*map(native.plain, (z, *parameters))))
+    return wrapped(formula(*map(native.plain, (z, *parameters))))
 
 
 def _of_items(owner, items, size, options, in_place, trace):
@@ -346,7 +346,7 @@ def _of_items(owner, items, size, options, in_place, trace):
         places = drawn(owner.permutation, (items.shape[axis],), {}, trace)
     else:
         places = drawn(owner.choice, (items.shape[axis], size), options, trace)
-    found = boxed(take(native.plain(items), native.plain(places), axis=axis))
+    found = wrapped(take(native.plain(items), native.plain(places), axis=axis))
     if not in_place:
         return found
     items[...] = found
@@ -429,19 +429,19 @@ def _of_run(owner, name, args, kwargs, spec=None, state=None):
     order.token, found = draw(order.token, generator, name, arguments, values, spec)
     if name == "seed":
         return None
-    return boxed(found) if spec.shape else found
+    return wrapped(found) if spec.shape else found
 
 
 def _of_state(owner, name, args, kwargs, spec, state):
     values = []
     arguments = _Arguments(_template(args, values), _template(kwargs, values))
     spec = spec or _spec(owner, name, args, kwargs)
-    held = as_tensor(state.box.itself)
+    held = as_tensor(state.wrapper.itself)
     after, found = draw_from(held, state.stream, name, arguments, values, spec)
     state.store(after)
     if name == "seed":
         return None
-    return boxed(found) if spec.shape else found
+    return wrapped(found) if spec.shape else found
 
 
 def _in_order(function, args, kwargs):

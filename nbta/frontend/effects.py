@@ -1,15 +1,15 @@
 """What a traced function does beside computing, in the order in which Python would do it.
 
-A token is handed from one assertion or print to the next. It is in a box like any other, so that
-loops and branches carry it. What the function gives waits for the last one.
+A token is handed from one assertion or print to the next. It is in a wrapper like any other, so
+that loops and branches carry it. What the function gives waits for the last one.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 
+from nbta.frontend.array_wrappers import ArrayWrapper
 from nbta.frontend.awaited import look_for_missed
-from nbta.frontend.boxes import Box
 from nbta.frontend.tries import check_raising
 from nbta.ops.core.checks import (
     Order,
@@ -25,23 +25,24 @@ from nbta.ops.core.checks import (
 from nbta.structure import leaves, map_leaves
 
 
-class Boxed(Order):
-    """An order whose token is in a box."""
+class Wrapped(Order):
+    """An order whose token is in a wrapper."""
 
     def __init__(self, token):
-        self.box = Box(token, "the order of prints and assertions")
-        self.box.made = True  # no value of the user's, so that functions given to loops change it
+        self.wrapper = ArrayWrapper(token, "the order of prints and assertions")
+        # no value of the user's, so that functions given to loops change it
+        self.wrapper.made = True
         super().__init__(token)
 
     @property
     def token(self):
-        """What the box holds."""
-        return self.box.itself
+        """What the wrapper holds."""
+        return self.wrapper.itself
 
     @token.setter
     def token(self, new):
-        if new is not self.box.content:
-            self.box.store(new)
+        if new is not self.wrapper.content:
+            self.wrapper.store(new)
 
 
 @contextmanager
@@ -49,7 +50,7 @@ def ordered():
     """Around a function: gives what lets its results wait for all that it does."""
     around = order_now()
     if around is None:
-        with entered(Boxed(first := first_token())) as order:
+        with entered(Wrapped(first := first_token())) as order:
             yield lambda result: _waiting(result, order, first)
         return
     with in_block():
@@ -58,7 +59,7 @@ def ordered():
 
 def _waiting(result, order, first):
     look_for_missed(result)
-    if order.box.content is first:
+    if order.wrapper.content is first:
         return result
     found = map_leaves(lambda leaf: after_token(leaf, order.token), result)
     leave_over(leaves(found), order.token)
@@ -67,22 +68,24 @@ def _waiting(result, order, first):
 
 @contextmanager
 def in_block():
-    """Around a function that is given to a loop or a branch of nbta's, whose token has no box."""
+    """Around a function that is given to a loop or a branch of nbta's,
+    whose token has no wrapper.
+    """
     around = order_now()
-    if around is None or isinstance(around, Boxed | Unordered):
+    if around is None or isinstance(around, Wrapped | Unordered):
         yield
         return
     first = around.token
-    with entered(Boxed(first)) as order:
+    with entered(Wrapped(first)) as order:
         yield
-    if order.box.content is not first:
+    if order.wrapper.content is not first:
         around.token = order.token
 
 
-def token_box():
-    """The box of the token, if it is in one."""
+def token_wrapper():
+    """The wrapper of the token, if it is in one."""
     order = order_now()
-    return order.box if isinstance(order, Boxed) else None
+    return order.wrapper if isinstance(order, Wrapped) else None
 
 
 def check(holds, message) -> None:

@@ -1,4 +1,6 @@
-"""Where users' functions come in: their arrays become boxes, and what they give tensors again."""
+"""Where users' functions come in: their arrays become wrappers,
+and what they give tensors again.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,7 @@ from nbta.control.captured import guarded
 from nbta.errors import NbtaError, UnimplementedError, invalid
 from nbta.frontend import effects, native, runtime, source
 from nbta.frontend.arguments import taken_apart
-from nbta.frontend.array_boxes import in_box
-from nbta.frontend.boxes import Box, any_assigned, boxed, check_apart
+from nbta.frontend.array_wrappers import ArrayWrapper, any_assigned, check_apart, wrapped
 from nbta.frontend.calls import call, is_library, is_of_numpys, user_method
 from nbta.frontend.conversion import converted
 from nbta.frontend.maybe import result_of
@@ -22,6 +23,7 @@ from nbta.frontend.outside import reading
 from nbta.frontend.problems import in_pythons_words, is_pythons, unfollowed
 from nbta.frontend.records import with_values
 from nbta.frontend.rewriting import converted_text
+from nbta.frontend.tensor_array_wrappers import in_wrapper
 from nbta.graph.graph import current, locating
 from nbta.graph.operation import Tensor
 from nbta.locations import is_raised_here, of_error
@@ -110,22 +112,24 @@ def _as_it_is(function):
     return run
 
 
-def _note_changes(values, boxes):
+def _note_changes(values, wrappers):
     """Note which arguments were changed; refuse that if another one is the same array."""
     found = current().root.cache.setdefault(_ARGUMENTS, [])
-    for value, box in zip(values, boxes, strict=True):
-        if not isinstance(box, Box) or box is value:
+    for value, wrapper in zip(values, wrappers, strict=True):
+        if not isinstance(wrapper, ArrayWrapper) or wrapper is value:
             continue
         if isinstance(value, Tensor):
-            found.append((value, box.label, box.written))
-        if not box.written:
+            found.append((value, wrapper.label, wrapper.written))
+        if not wrapper.written:
             continue
-        other = next((o for v, o in zip(values, boxes, strict=True) if v is value and o is not box),
-                     None)  # fmt: skip
+        other = next(
+            (o for v, o in zip(values, wrappers, strict=True) if v is value and o is not wrapper),
+            None,
+        )
         if other is not None:
             message = (
-                f"{box.label} and {other.label} are one array, and the function changes "
-                f"{box.label}; give a copy"
+                f"{wrapper.label} and {other.label} are one array, and the function changes "
+                f"{wrapper.label}; give a copy"
             )
             raise invalid("aliased", message)
 
@@ -194,16 +198,16 @@ def _given(value, name):
 def _given_leaf(leaf, name):
     """An argument as an array that may change: the caller's own stays as it is."""
     if isinstance(leaf, np.ndarray) and type(leaf) is np.ndarray and leaf.ndim:
-        return boxed(leaf.copy(), name)
+        return wrapped(leaf.copy(), name)
     if not isinstance(leaf, Tensor):
-        return in_box(leaf)
+        return in_wrapper(leaf)
     if name is not None:
         for each in (leaf if type(leaf) is Tensor else leaf.itself, origin(leaf)):
             each.graph.labels.setdefault(each, name)
-    found, outside = boxed(leaf, name), reading()
-    if isinstance(found, Box) and origin(leaf) in current().root.cache.get(APART, ()):
+    found, outside = wrapped(leaf, name), reading()
+    if isinstance(found, ArrayWrapper) and origin(leaf) in current().root.cache.get(APART, ()):
         found.apart = True
-    if outside is not None and isinstance(found, Box):
+    if outside is not None and isinstance(found, ArrayWrapper):
         outside.stands_for(origin(leaf), found)
     return found
 

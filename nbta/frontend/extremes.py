@@ -8,7 +8,7 @@ import numpy as np
 
 from nbta.errors import invalid
 from nbta.frontend import control, native
-from nbta.frontend.boxes import Box
+from nbta.frontend.array_wrappers import ArrayWrapper
 from nbta.frontend.problems import here
 from nbta.ops.axes import reductions
 from nbta.ops.core.arithmetic import greater, less, maximum, minimum, where
@@ -27,7 +27,7 @@ def extreme_of(plain, items):
 
 def _further(plain, found, item):
     for each in (found, item):
-        if isinstance(each, Box) and each.ndim:
+        if isinstance(each, ArrayWrapper) and each.ndim:
             raise _of_arrays(plain)
     found, item = map(_number, (found, item))
     if _kind(found) in "biu" and _kind(item) in "biu":

@@ -14,14 +14,14 @@ import numpy as np
 
 from nbta.errors import UnimplementedError, invalid
 from nbta.frontend import control, native
-from nbta.frontend.array_boxes import unboxed
-from nbta.frontend.boxes import Box
+from nbta.frontend.array_wrappers import ArrayWrapper
 from nbta.frontend.lists import Listing
 from nbta.frontend.maybe import is_maybe, may_be_gone, there
 from nbta.frontend.outside import note_class, reading, seen_by
 from nbta.frontend.problems import here
 from nbta.frontend.records import Record, Records
 from nbta.frontend.records import has_attribute as has_field
+from nbta.frontend.tensor_array_wrappers import unwrapped
 from nbta.graph.operation import Tensor
 from nbta.ops.core.arithmetic import equal, imag, logical_and, real
 from nbta.ops.core.dispatch import as_tensor
@@ -37,7 +37,11 @@ _RECORDS = Record | Records
 
 def is_run_number(value) -> bool:
     """Whether a value is a number, or a truth value, that only the run knows."""
-    return isinstance(value, Tensor) and not isinstance(value, Box | Number) and not is_maybe(value)
+    return (
+        isinstance(value, Tensor)
+        and not isinstance(value, ArrayWrapper | Number)
+        and not is_maybe(value)
+    )
 
 
 def _refuse(what, remedy):
@@ -48,7 +52,7 @@ def _refuse(what, remedy):
 
 
 def is_same(left, right):
-    """``left is right``, where one array has one box."""
+    """``left is right``, where one array has one wrapper."""
     left, right = (_asked(*pair) for pair in ((left, right), (right, left)))
     if left is right:
         return True
@@ -60,7 +64,7 @@ def is_same(left, right):
             return one.is_class(other)
     if is_run_number(left) or is_run_number(right):
         return _is_same_number(left, right)
-    arrays = isinstance(left, Box) and isinstance(right, Box)
+    arrays = isinstance(left, ArrayWrapper) and isinstance(right, ArrayWrapper)
     if arrays and left.root.links_to(right.root):
         message = f"{here()}: whether two arrays are the same is decided when the function runs"
         raise invalid("identity", message)
@@ -103,7 +107,7 @@ def differ(left, right) -> bool:
 
 def _kind(value):
     """The kind of a number's dtype; None for what is none."""
-    if isinstance(value, Box):
+    if isinstance(value, ArrayWrapper):
         return None
     if isinstance(value, Tensor):
         return value.dtype.kind
@@ -182,8 +186,8 @@ def type_of(value, *rest):
     """``type``."""
     if rest:
         return type(value, *rest)
-    value = unboxed(value)
-    if isinstance(value, Box):
+    value = unwrapped(value)
+    if isinstance(value, ArrayWrapper):
         return np.ndarray
     if is_maybe(value):
         _refuse("type() of a value, either None or a number,", "test `is None` first")
@@ -199,7 +203,7 @@ def has(value, name) -> bool:
     """``hasattr`` of what stands for a value of the run: what NumPy's, or Python's too, have."""
     if isinstance(value, _RECORDS):
         return has_field(value, name)
-    if isinstance(value, Box):
+    if isinstance(value, ArrayWrapper):
         return hasattr(np.ndarray, name)
     kinds = type_of(value).kinds if not isinstance(value, Number) else (value.weak,)
     found = {hasattr(kind, name) for kind in kinds}
@@ -252,7 +256,7 @@ def tensor_attribute(owner, name):
     """An attribute of an array or a number of the run, if NumPy's or Python's have it too."""
     if name == "__class__":
         return type_of(owner)
-    if isinstance(owner, Box):
+    if isinstance(owner, ArrayWrapper):
         kinds = (np.ndarray,)
     elif name in _OF_SCALARS:
         return _OF_SCALARS[name](as_tensor(owner))
@@ -270,7 +274,7 @@ def tensor_attribute(owner, name):
 
 def called_by_python(value):
     """What Python calls the class of a value."""
-    if isinstance(value, Box):
+    if isinstance(value, ArrayWrapper):
         return "numpy.ndarray"
     if isinstance(value, Tensor):
         return PYTHONS.get(value.dtype.kind, object).__name__

@@ -10,7 +10,7 @@ import numpy as np
 
 from nbta.errors import InvalidArgumentError, UnimplementedError, invalid
 from nbta.frontend import control, conversion, effects, native
-from nbta.frontend.boxes import Box, born, boxed, spend
+from nbta.frontend.array_wrappers import ArrayWrapper, born, spend, wrapped
 from nbta.frontend.lists import Listing, listing
 from nbta.frontend.maybe import check_keys
 from nbta.frontend.outside import seen_by
@@ -124,10 +124,10 @@ def indexed(items):
     if isinstance(items, Records):
         return Indexed(items.shape[0], items.__getitem__)
     if isinstance(items, np.ndarray):
-        items = Box(items)
+        items = ArrayWrapper(items)
     if isinstance(items, Tensor) and items.ndim:
-        box = items if isinstance(items, Box) else Box(items)
-        return Indexed(box.length, lambda k: box[k])
+        wrapper = items if isinstance(items, ArrayWrapper) else ArrayWrapper(items)
+        return Indexed(wrapper.length, lambda k: wrapper[k])
     return None
 
 
@@ -184,9 +184,9 @@ def ndindex(*shape):
 
 def ndenumerate(array):
     """``np.ndenumerate``."""
-    box = array if isinstance(array, Box) else Box(np.asarray(array))
-    places = ndindex(*box.shape)
-    return Indexed(places.count, lambda k: (place := places.item(k), box[place]))
+    wrapper = array if isinstance(array, ArrayWrapper) else ArrayWrapper(np.asarray(array))
+    places = ndindex(*wrapper.shape)
+    return Indexed(places.count, lambda k: (place := places.item(k), wrapper[place]))
 
 
 def _places(k, shape):
@@ -326,13 +326,13 @@ def repeated(items, number):
         raise UnimplementedError(message)
     if len(items) == 1:
         return comprehension(lambda i: items[0], None, Range(0, number, 1))
-    values, length = boxed(native.together(items)), len(items)
+    values, length = wrapped(native.together(items)), len(items)
     return comprehension(lambda i: values[i % length], None, Range(0, length * number, 1))
 
 
 def _is_number(value):
     return isinstance(value, int | float | complex | np.generic) or (
-        isinstance(value, Tensor) and value.ndim == 0 and not isinstance(value, Box)
+        isinstance(value, Tensor) and value.ndim == 0 and not isinstance(value, ArrayWrapper)
     )
 
 

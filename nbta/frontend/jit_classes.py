@@ -20,7 +20,7 @@ import numpy as np
 from nbta.classes import with_fields
 from nbta.errors import UnimplementedError
 from nbta.frontend import conversion, native
-from nbta.frontend.boxes import born, boxed
+from nbta.frontend.array_wrappers import born, wrapped
 from nbta.frontend.outside import reading
 from nbta.frontend.problems import here
 from nbta.frontend.source import no_source
@@ -57,7 +57,7 @@ class PythonObject:
 def _as_field(value, dtype):
     if isinstance(value, Tensor) and not native.is_known(value):
         plain = native.plain(value)
-        return value if plain.dtype == dtype else boxed(cast(as_tensor(plain), dtype))
+        return value if plain.dtype == dtype else wrapped(cast(as_tensor(plain), dtype))
     return dtype.type(native.plain(value))
 
 

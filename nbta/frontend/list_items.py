@@ -12,7 +12,15 @@ import numpy as np
 
 from nbta.errors import PerformanceWarning, UnimplementedError, invalid, out_of_range
 from nbta.frontend import control, effects, native
-from nbta.frontend.boxes import Box, Item, born, common_read_only, link, made, note_place
+from nbta.frontend.array_wrappers import (
+    ArrayWrapper,
+    Item,
+    born,
+    common_read_only,
+    link,
+    made,
+    note_place,
+)
 from nbta.frontend.containers import fill, put_item
 from nbta.frontend.identity import called_by_python
 from nbta.frontend.lists import Listing
@@ -186,7 +194,7 @@ for _name in ("append", "extend", "insert", "reverse", "clear", "sort"):
 def _table(lists):
     """Lists of one length as an array with a row for each."""
     rows = list(map(list, lists))
-    return Box(np.array(rows)) if native.is_known(rows) else made(native.together(rows))
+    return ArrayWrapper(np.array(rows)) if native.is_known(rows) else made(native.together(rows))
 
 
 def _length(values):
@@ -270,7 +278,7 @@ def item_at(values, key):
         f"{here()}: only the run knows which item of a list is changed; use an array, such as "
         f"np.zeros makes it"
     )
-    return Box(found, fixed=fixed)[key]
+    return ArrayWrapper(found, fixed=fixed)[key]
 
 
 def _check_alike(values):
@@ -307,10 +315,10 @@ def _check_integer(values, key):
 
 def _linked(found, values):
     """A copy of one of several arrays, of which nobody may change one and look at another."""
-    if not isinstance(found, Box):
+    if not isinstance(found, ArrayWrapper):
         return found
     for each in values:
-        if isinstance(each, Box):
+        if isinstance(each, ArrayWrapper):
             link(found.root, each.root)
     found.read_only = common_read_only(values)
     return found

@@ -14,11 +14,10 @@ import numpy as np
 from nbta.control.control_flow import while_loop
 from nbta.errors import UnimplementedError, invalid
 from nbta.frontend import native
-from nbta.frontend.boxes import (
+from nbta.frontend.array_wrappers import (
+    ArrayWrapper,
     Attribute,
-    Box,
     born,
-    boxed,
     explicitly_older,
     frames,
     in_trace,
@@ -26,6 +25,7 @@ from nbta.frontend.boxes import (
     is_older_array,
     link,
     note_place,
+    wrapped,
 )
 from nbta.frontend.containers import Whole, note_whole
 from nbta.frontend.problems import here
@@ -122,7 +122,7 @@ def in_dtype_of(array, value):
     return value if value.dtype == array.dtype else cast(value, array.dtype)
 
 
-class Guard(Box):
+class Guard(ArrayWrapper):
     """In place of all arrays that are items of a list, which has copies of them.
 
     An array that is changed is put into the list anew where it is known at which place it is: as
@@ -139,19 +139,19 @@ class Guard(Box):
         #: Blocks in which items were changed, and those that went on from a place found before.
         self._changed_in, self._relying = [], []
 
-    def watch(self, box, place):
+    def watch(self, wrapper, place):
         """Note an array that was read or is added, and its place counted from the first."""
-        root = box.root
-        if box is root:
-            self._known[id(box)] = box, place, self._order, frames()
+        root = wrapper.root
+        if wrapper is root:
+            self._known[id(wrapper)] = wrapper, place, self._order, frames()
         link(self, root)
 
-    def admit(self, box):
+    def admit(self, wrapper):
         """Note an array that is put into the list, perhaps one that is somewhere else, too."""
-        guards = [each.other for each in box.root.links if isinstance(each.other, Guard)]
+        guards = [each.other for each in wrapper.root.links if isinstance(each.other, Guard)]
         for guard in guards:
             link(self, guard)
-        if box.root is not box or box.links or is_older_array(box):
+        if wrapper.root is not wrapper or wrapper.links or is_older_array(wrapper):
             self._check(self._changed_in, "an array that may be at another place, too,")
             self._twice = True
 
@@ -236,7 +236,7 @@ class Listing(list):
         return None
 
     def _as_item(self, value, place):
-        if isinstance(value, Box):
+        if isinstance(value, ArrayWrapper):
             self._share(value, place, is_new=True)
         value, dtype = native.plain(value), self.array.dtype
         wide = _wider(dtype, value)
@@ -244,10 +244,10 @@ class Listing(list):
             raise Widened(self, wide)
         return cast(as_tensor(value), dtype) if _dtype(value) != dtype else value
 
-    def replace(self, place, box):
+    def replace(self, place, wrapper):
         """Let an item be what an array holds that is the item."""
         self._needs_slots()
-        self._write_slot(place, self.length, in_dtype_of(self.array, box.itself))
+        self._write_slot(place, self.length, in_dtype_of(self.array, wrapper.itself))
 
     def _write_slot(self, place, length, value):
         """Write a value to a slot of its own, which has the item at a place from now on."""
@@ -255,13 +255,13 @@ class Listing(list):
         self._hold("slots", write_slot(self.slots, place, length, self.used))
         self._hold("used", self.used + 1)
 
-    def _share(self, box, place, is_new=False):
+    def _share(self, wrapper, place, is_new=False):
         """Note that an array is an item: where it is changed, so is the item, which is a copy."""
         if self.guard is None:
             self.guard = Guard(self)
         if is_new:
-            self.guard.admit(box)
-        self.guard.watch(box, place)
+            self.guard.admit(wrapper)
+        self.guard.watch(wrapper, place)
 
     def check(self):
         """Refuse to read items of which an array was changed."""
@@ -318,7 +318,7 @@ class Listing(list):
         if self.is_of_tuples:
             return self.array.each(lambda column: column.pop(index))
         found = self.array.read(self._taken(index))
-        return boxed(found)
+        return wrapped(found)
 
     def _taken(self, index):
         """The slot of an item that leaves the list."""
@@ -426,8 +426,8 @@ class Listing(list):
             return self.array.each(lambda column: column.item(key))
         self.check()
         place = self._from_first(key)
-        found = boxed(self.array.read(self._slot(place)))
-        if isinstance(found, Box):
+        found = wrapped(self.array.read(self._slot(place)))
+        if isinstance(found, ArrayWrapper):
             self._share(found, place)
         return found
 
@@ -445,7 +445,7 @@ class Listing(list):
         found = self.stack()
         if isinstance(self.length, Number):
             found = reshape(found, (self.length, *found.shape[1:]))
-        return boxed(found)
+        return wrapped(found)
 
     def __iter__(self):
         if self.array is not None:
@@ -533,7 +533,7 @@ class Columns:
         """All items as one array, in which a tuple is a row."""
         rows = [native.plain(column.stacked()) for column in self.columns]
         dtype = np.result_type(*(row.dtype for row in rows))
-        return boxed(stack([cast(row, dtype) for row in rows], 1))
+        return wrapped(stack([cast(row, dtype) for row in rows], 1))
 
 
 def in_order(items, key=None, reverse=False) -> list:
@@ -723,7 +723,7 @@ def _fill(listing, sample):
     for k, each in enumerate(items):
         array = array.write(k, cast(as_tensor(each), dtype))
     for k, each in enumerate(list.__iter__(listing)):
-        if isinstance(each, Box):
+        if isinstance(each, ArrayWrapper):
             listing._share(each, k, is_new=True)
     list.clear(listing)
     listing.array, listing.length = array, as_tensor(np.int64(len(items)))

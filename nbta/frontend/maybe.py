@@ -14,7 +14,7 @@ import numpy as np
 from nbta import classes
 from nbta.errors import InvalidArgumentError, invalid
 from nbta.frontend import effects
-from nbta.frontend.boxes import Box, Step, View
+from nbta.frontend.array_wrappers import ArrayWrapper, Step, View
 from nbta.frontend.problems import here
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
@@ -140,7 +140,7 @@ class MaybeArray(View):
     Attributes
     ----------
     parts : Parts
-        Of the array's own box.
+        Of the array's own wrapper.
     """
 
     __slots__ = ("parts",)
@@ -188,7 +188,7 @@ def _seen(value):
         return value.value if value.present else None
     if not isinstance(value.value, Tensor):
         value = value._replace(value=as_tensor(value.value))
-    return MaybeArray(value) if isinstance(value.value, Box) else Maybe(value)
+    return MaybeArray(value) if isinstance(value.value, ArrayWrapper) else Maybe(value)
 
 
 def or_none(value, present):
@@ -200,7 +200,7 @@ def or_none(value, present):
         return None
     if is_maybe(value):
         return _seen(Parts(value.parts.value, logical_and(value.parts.present, present)))
-    if is_number(value) or isinstance(value, Box):
+    if is_number(value) or isinstance(value, ArrayWrapper):
         return _seen(Parts(value, present))
     _check(Parts(value, present), "what other runs give")
     return value
@@ -219,7 +219,7 @@ def may_be_none(one, other) -> bool:
         any(kinds)
         and not (_is_empty(one) and _is_empty(other))
         and all(
-            empty or is_number(value) or isinstance(value, Box)
+            empty or is_number(value) or isinstance(value, ArrayWrapper)
             for empty, value in zip(kinds, (one, other), strict=True)
         )
     )
@@ -250,7 +250,7 @@ def as_parts(value, like) -> Parts:
     if _is_empty(value):
         like = leaves(like)[0]
         dtype = like.dtype if hasattr(like, "dtype") else np.asarray(like).dtype
-        if isinstance(like, Box):
+        if isinstance(like, ArrayWrapper):
             return parts(array_like(like), np.False_)
         return parts(np.zeros((), dtype)[()], np.False_)
     return parts(value, np.True_)
@@ -299,13 +299,13 @@ class GoneError(InvalidArgumentError, AttributeError):
     """An attribute is asked for that an object does not have in a run."""
 
 
-def array_like(box) -> Box:
+def array_like(wrapper) -> ArrayWrapper:
     """An array that nobody reads, of another one's dtype, and of its shape as far as that is told.
 
     Lengths that are not those of arguments are 0 in a run, and open in the graph, as code that the
     run never comes to is traced with them.
     """
-    pattern, dtype = box.spec.shape, box.dtype
+    pattern, dtype = wrapper.spec.shape, wrapper.dtype
     if pattern is None:
         raise invalid("undefined", f"{here()}: an array of unknown rank may have no value here")
 
@@ -313,8 +313,8 @@ def array_like(box) -> Box:
         return filling.zeros([_dimension(n) for n in pattern], dtype)
 
     known = [n if type(n) is int else 0 for n in pattern]
-    found = Box(np.zeros(known, dtype), maker=made)
-    found.read_only = box.read_only
+    found = ArrayWrapper(np.zeros(known, dtype), maker=made)
+    found.read_only = wrapper.read_only
     return found
 
 

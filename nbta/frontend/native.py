@@ -1,4 +1,4 @@
-"""Operations on what boxes hold: NumPy's where Python knows all values, nbta's elsewhere."""
+"""Operations on what wrappers hold: NumPy's where Python knows all values, nbta's elsewhere."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def is_python(items) -> bool:
 
 
 def plain(value):
-    """A value with what they hold in place of boxes."""
+    """A value with what they hold in place of wrappers."""
     if isinstance(value, Tensor):
         return value.content if hasattr(type(value), "content") else value
     if isinstance(value, list) and hasattr(value, "array"):

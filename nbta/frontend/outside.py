@@ -31,7 +31,7 @@ import numpy as np
 
 from nbta.bitwise import same
 from nbta.control.captured import names_of
-from nbta.frontend.boxes import Box
+from nbta.frontend.array_wrappers import ArrayWrapper
 from nbta.frontend.source import trusted
 from nbta.graph.graph import current
 from nbta.graph.lengths import Look
@@ -102,7 +102,7 @@ class _Array:
     read : Read
     tensor : Tensor or None
         Its placeholder, once the trace computes with it.
-    box : Box or None
+    wrapper : ArrayWrapper or None
     fixed : np.ndarray or None
         What it held, where the trace goes by its values.
     promised : bool
@@ -111,7 +111,7 @@ class _Array:
 
     def __init__(self, array, read, promised=False):
         self.array, self.read, self.promised = array, read, promised
-        self.tensor = self.fixed = self.box = None
+        self.tensor = self.fixed = self.wrapper = None
 
     @property
     def is_used(self):
@@ -144,7 +144,7 @@ class Outside:
 
     def __init__(self, arguments=None, fixed=None, exact=()):
         self._arguments, self._fixed, self._exact = arguments or {}, fixed, exact
-        self._boxes: dict[Any, Any] = {}  # of arguments, by their placeholders
+        self._wrappers: dict[Any, Any] = {}  # of arguments, by their placeholders
         self._lines: list[str] = []
         self._labels: list[str] = []
         self._expected: list[Any] = []
@@ -711,26 +711,26 @@ class Outside:
         with root.as_default(), root.control_dependencies(None):
             return root.create(PLACEHOLDER, [], attrs, name="outside").outputs[0]
 
-    def box(self, array, name, fixed):
+    def wrapper(self, array, name, fixed):
         """The array as converted code sees it; None for one that was not read from outside."""
         found = self._arrays.get(id(array))
         if found is None:
             return None
         tensor = self.tensor(array)
-        if found.box is None:
-            found.box = Box(array if tensor is None else tensor, name, fixed)
-        return found.box
+        if found.wrapper is None:
+            found.wrapper = ArrayWrapper(array if tensor is None else tensor, name, fixed)
+        return found.wrapper
 
-    def stands_for(self, placeholder, box) -> None:
-        """Say which box an argument is in."""
-        self._boxes[placeholder] = box
+    def stands_for(self, placeholder, wrapper) -> None:
+        """Say which wrapper an argument is in."""
+        self._wrappers[placeholder] = wrapper
 
     def is_same(self, one, other) -> bool:
-        """Whether one of two boxes is an argument's, and the other that of the same array."""
-        for box, mate in ((one, other), (other, one)):
-            found = self._of_box(box)
+        """Whether one of two wrappers is an argument's, and the other that of the same array."""
+        for wrapper, mate in ((one, other), (other, one)):
+            found = self._of_wrapper(wrapper)
             argument = None if found is None else self._arguments.get(id(found.array))
-            if argument is not None and self._boxes.get(argument[1]) is mate:
+            if argument is not None and self._wrappers.get(argument[1]) is mate:
                 return True
         return False
 
@@ -740,7 +740,11 @@ class Outside:
 
     def promised(self, value):
         """An array that nobody will change, as its user says; other values as they are."""
-        found = self._of_box(value) if isinstance(value, Box) else self._arrays.get(id(value))
+        found = (
+            self._of_wrapper(value)
+            if isinstance(value, ArrayWrapper)
+            else self._arrays.get(id(value))
+        )
         if found is None or id(found.array) in self._arguments:
             return value
         if not found.is_used:
@@ -749,14 +753,18 @@ class Outside:
 
     def as_it_is(self, value):
         """An array that NumPy itself is asked about, whose values the trace goes by; others."""
-        found = self._of_box(value) if isinstance(value, Box) else self._arrays.get(id(value))
+        found = (
+            self._of_wrapper(value)
+            if isinstance(value, ArrayWrapper)
+            else self._arrays.get(id(value))
+        )
         if found is None:
             return value
         self._fix(found)
         return found.array
 
-    def _of_box(self, box):
-        return next((each for each in self._arrays.values() if each.box is box), None)
+    def _of_wrapper(self, wrapper):
+        return next((each for each in self._arrays.values() if each.wrapper is wrapper), None)
 
     @property
     def inputs(self) -> list:

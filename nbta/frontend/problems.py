@@ -64,14 +64,14 @@ _DOING = tuple(
 )  # fmt: skip
 #: Where NumPy computes with arrays that Python knows, and the errors that it raises there.
 _NUMPYS = tuple(
-    os.path.join(OWN, "frontend", f"{name}.py") for name in ("boxes", "native", "picking")
+    os.path.join(OWN, "frontend", f"{name}.py") for name in ("array_wrappers", "native", "picking")
 )
 _RAISED_BY_NUMPY = (ArithmeticError, IndexError, TypeError, ValueError)
 _FRONTEND = os.path.join(OWN, "frontend", "")
 #: Classes of this package that stand for values of the user's, in a message of Python's.
 _STANDS_FOR = re.compile(
-    r"'(?:nbta\.[\w.]+|ArrayBox|Box|Class|Flat|Number|Records?|Tensor|Text|Undefined|Unknown|"
-    r"View)'|must be \w+, not (?:Box|Listing|Number|Picked|Tensor|View)\b"
+    r"'(?:nbta\.[\w.]+|TensorArrayWrapper|ArrayWrapper|Class|Flat|Number|Records?|Tensor|Text|Undefined|Unknown|"
+    r"View)'|must be \w+, not (?:ArrayWrapper|Listing|Number|Picked|Tensor|View)\b"
 )
 
 

@@ -11,7 +11,7 @@ import operator
 import numpy as np
 
 from nbta.frontend import effects, native
-from nbta.frontend.boxes import Box, boxed, normalized_axes
+from nbta.frontend.array_wrappers import ArrayWrapper, normalized_axes, wrapped
 from nbta.frontend.problems import here
 from nbta.graph.operation import Tensor
 from nbta.ops.core import arithmetic, filling, shaping
@@ -22,13 +22,15 @@ from nbta.ops.numbers import Number
 
 
 def _of_array(function):
-    """A function of a box, which an argument that is a list with values of a run becomes."""
+    """A function of a wrapper, which an argument that is a list with values of a run becomes."""
 
     @functools.wraps(function)
     def called(array, *args, **kwargs):
         if isinstance(array, list | tuple) and not native.is_known(array):
-            array = boxed(native.together(array))
-        return function(array, *args, **kwargs) if isinstance(array, Box) else NotImplemented
+            array = wrapped(native.together(array))
+        return (
+            function(array, *args, **kwargs) if isinstance(array, ArrayWrapper) else NotImplemented
+        )
 
     return called
 
@@ -54,13 +56,13 @@ def _imag(val):
 
 
 def _broadcast_to(array, shape):
-    if isinstance(array, Box):
+    if isinstance(array, ArrayWrapper):
         return array.shown(_broadcast, shape)
     if native.is_known((array, shape)):
         return NotImplemented
     array = native.together(array) if isinstance(array, list | tuple) else native.plain(array)
-    found = boxed(shaping.broadcast_to(array, native.plain(shape)))
-    if isinstance(found, Box):
+    found = wrapped(shaping.broadcast_to(array, native.plain(shape)))
+    if isinstance(found, ArrayWrapper):
         found.read_only = True
     return found
 

@@ -13,7 +13,7 @@ import numpy as np
 from nbta import classes
 from nbta.errors import invalid
 from nbta.frontend import native
-from nbta.frontend.boxes import new_array
+from nbta.frontend.array_wrappers import new_array
 from nbta.frontend.problems import here
 from nbta.ops.core.filling import fill
 from nbta.structure import leaves, map_leaves
@@ -185,16 +185,18 @@ def with_values(structure):
     return map_leaves(_values, structure)
 
 
-def as_records(value, label=None, box=None):
-    """A structured array as the arrays of its fields, or as boxes by ``box(array, label)``."""
+def as_records(value, label=None, wrapper=None):
+    """A structured array as the arrays of its fields, or as wrappers by ``wrapper(array,
+    label)``.
+    """
     fields = {}
     for name in value.dtype.names:
         part, own = np.ascontiguousarray(value[name]), f"{label or 'records'}[{name!r}]"
         part = part.reshape(np.shape(value[name]))  # which made an axis of none
         if part.dtype.names is not None:
-            fields[name] = as_records(part, own, box)
+            fields[name] = as_records(part, own, wrapper)
         else:
-            fields[name] = part if box is None else box(part, own)
+            fields[name] = part if wrapper is None else wrapper(part, own)
     return Records(value.dtype, fields)
 
 

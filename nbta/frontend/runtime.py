@@ -16,19 +16,19 @@ import numpy as np
 
 from nbta.errors import UnimplementedError, invalid
 from nbta.frontend import control, effects, iteration, native
-from nbta.frontend.boxes import (
+from nbta.frontend.array_wrappers import (
+    ArrayWrapper,
     Attribute,
-    Box,
     Item,
     Missing,
     born,
-    boxed,
     cells_of,
     change_in_place,
     check_number,
     frames,
     in_trace,
     note_place,
+    wrapped,
 )
 from nbta.frontend.calls import (
     _together,
@@ -222,12 +222,12 @@ def cell(get, name):
 
 
 def _asked(owner, name):
-    """What has an attribute: an array from outside as a box, where those have it too."""
+    """What has an attribute: an array from outside as a wrapper, where those have it too."""
     if is_compiled_object(owner):
         return owner if current() is None else asked(owner, name)
-    if not isinstance(owner, np.ndarray | Box) or (outside := reading()) is None:
+    if not isinstance(owner, np.ndarray | ArrayWrapper) or (outside := reading()) is None:
         return owner
-    if hasattr(Box, name):
+    if hasattr(ArrayWrapper, name):
         return _outer(owner)
     return outside.as_it_is(owner)
 
@@ -299,16 +299,16 @@ def item(array, key, whole=True):
     """``array[key]``, of which the caller sees all, or what it asks for."""
     key = _index(array, key)
     check_index(array, key)
-    if isinstance(array, Box) or current() is None:
+    if isinstance(array, ArrayWrapper) or current() is None:
         return array[key]
     if isinstance(array, np.ndarray):
         return _outer(array)[key]
     if isinstance(array, Listing) and array.array is not None:
         return array.item(key)
     if (array is np.c_ or array is np.r_) and not native.is_known(key):
-        return boxed(concatenated(native.plain(key), columns=array is np.c_))
+        return wrapped(concatenated(native.plain(key), columns=array is np.c_))
     if isinstance(array, Tensor):
-        return boxed(array[native.plain(key)])
+        return wrapped(array[native.plain(key)])
     if isinstance(array, list | tuple | str) and is_run_place(key):
         return item_at(_with_own_lists(array), key)
     method = user_method(array, "__getitem__")
@@ -403,7 +403,7 @@ def set_item(value, array, key):
         elif is_run_number(array):
             kind = called_by_python(array)
             raise TypeError(f"{here()}: {kind!r} object does not support item assignment")
-        elif isinstance(array, Tensor) and not isinstance(array, Box):
+        elif isinstance(array, Tensor) and not isinstance(array, ArrayWrapper):
             array[key] = value  # which says that it cannot be
         elif isinstance(array, Listing) and array.array is not None:
             return array.put(key, value)
@@ -416,7 +416,7 @@ def set_item(value, array, key):
             return control.follow(array, key)
         elif isinstance(array, KINDS[2:]):
             note_whole(array)
-        elif not isinstance(array, Box):
+        elif not isinstance(array, ArrayWrapper):
             return _set_item_of_object(value, array, key)
     array[key] = value
     return None
@@ -454,7 +454,7 @@ def _note_item(owner, key):
 
 def delete_item(owner, key):
     """``del owner[key]``."""
-    if isinstance(owner, Box):
+    if isinstance(owner, ArrayWrapper):
         raise ValueError(f"{here()}: cannot delete array elements")
     if current() is not None and isinstance(owner, KINDS):
         if isinstance(owner, Listing) and (owner.array is not None or in_trace(owner)):
@@ -479,7 +479,9 @@ def delete_attribute(owner, attribute):
 
 def set_attribute(value, owner, name):
     """``owner.name = value``."""
-    bare = isinstance(owner, Listing) or (isinstance(owner, Box) and not hasattr(Box, name))
+    bare = isinstance(owner, Listing) or (
+        isinstance(owner, ArrayWrapper) and not hasattr(ArrayWrapper, name)
+    )
     if bare or is_run_number(owner):
         raise no_attribute(owner, name)
     if current() is not None and not isinstance(owner, Tensor):
@@ -531,7 +533,7 @@ def matched(subject, numbers):
     """What a `match` of Python's is of; ``numbers``: whether it asks if parts of it are some."""
     if (outside := reading()) is not None:
         outside.native(subject, fix=False)
-    whole = isinstance(subject, Tensor) and not isinstance(subject, Box)
+    whole = isinstance(subject, Tensor) and not isinstance(subject, ArrayWrapper)
     unknown = current() is not None and not native.is_known(subject)
     if unknown and (numbers or whole or any(map(is_maybe, leaves(subject)))):
         message = (
@@ -609,15 +611,15 @@ def change(name, array, key, value):
     """``array[key] += value``, and with other operators."""
     key = _index(array, key)
     compute, _ = _OPERATORS[name]
-    if current() is not None and isinstance(array, Box):
+    if current() is not None and isinstance(array, ArrayWrapper):
         value, before = _value_and_old(array, key, value)
         if before is not None:
-            return set_item(compute(boxed(before), value), array, key)
-    if current() is None or not isinstance(array, Box):
+            return set_item(compute(wrapped(before), value), array, key)
+    if current() is None or not isinstance(array, ArrayWrapper):
         old = item(array, key)
         value = value.thunk() if isinstance(value, Later) else value
         new = _in_place(name, old, value)
-        if new is old and isinstance(array, Listing) and isinstance(new, Box):
+        if new is old and isinstance(array, Listing) and isinstance(new, ArrayWrapper):
             return None  # the item itself has changed
         if new is old and isinstance(new, Picked) and isinstance(array, list):
             return None
@@ -630,7 +632,7 @@ def change(name, array, key, value):
     if selects(plain, value) and not native.is_known((array, plain, value)):
         return array.change_where(plain, compute, native.plain(value))
     part = array[key]
-    if isinstance(part, Box) and part.root is array.root:
+    if isinstance(part, ArrayWrapper) and part.root is array.root:
         return change_in_place(part, compute, value)
     with np.errstate(all="ignore"):
         array[key] = compute(part, value)
@@ -759,7 +761,7 @@ def change_attribute(name, owner, attribute, value):
         outside.read_attribute(owner, attribute, old, changes=True)
     old = _outer(old)
     value = value.thunk() if isinstance(value, Later) else value
-    if isinstance(owner, Box) and attribute in _VIEWS:
+    if isinstance(owner, ArrayWrapper) and attribute in _VIEWS:
         return set_attribute(binary(name, old, value), owner, attribute)
     return set_attribute(in_place(name, old, value), owner, attribute)
 
@@ -931,8 +933,8 @@ def _contains(items, value):
     if items is os.environ and (outside := reading()) is not None:
         outside.read_call(items, f".__contains__({value!r})", found := value in items)
         return found
-    if isinstance(items, Box):
-        return boxed(np.any(items == value))
+    if isinstance(items, ArrayWrapper):
+        return wrapped(np.any(items == value))
     if type(items) is dict and is_known_key(value):
         found = items.get(value)
         return found.parts.present if may_be_gone(found) else value in items

@@ -10,7 +10,7 @@ import numpy as np
 
 from nbta.errors import UnimplementedError, invalid
 from nbta.frontend import conversion, native
-from nbta.frontend.boxes import boxed, new_array
+from nbta.frontend.array_wrappers import new_array, wrapped
 from nbta.frontend.problems import here
 from nbta.ops.core.checks import checked
 from nbta.ops.core.dispatch import as_tensor
@@ -93,7 +93,7 @@ def _goes_into(arg, dtype):
 def _cast(arg, dtype):
     if native.is_known(arg):
         return np.asarray(native.plain(arg)).astype(dtype)[()]
-    return boxed(cast(as_tensor(native.plain(arg)), dtype))
+    return wrapped(cast(as_tensor(native.plain(arg)), dtype))
 
 
 def _of_items(kernel, args, dtype):
@@ -105,7 +105,7 @@ def _of_items(kernel, args, dtype):
     arrays = broadcast_arrays(*arrays)
     rest, shape = iter(arrays), arrays[0].shape
     given = [
-        (boxed(reshape(next(rest), (-1,))), True) if _has_axes(arg) else (arg, False)
+        (wrapped(reshape(next(rest), (-1,))), True) if _has_axes(arg) else (arg, False)
         for arg in args
     ]
     count = next(arg for arg, axes in given if axes).shape[0]
@@ -113,7 +113,7 @@ def _of_items(kernel, args, dtype):
     if found.ndim != 1:
         message = f"{here()}: {kernel.__name__} gives more than one number for each item"
         raise UnimplementedError(f"{message}; give each by a function of its own, or write a loop")
-    return boxed(reshape(native.plain(_as_dtype(found, dtype)), shape))
+    return wrapped(reshape(native.plain(_as_dtype(found, dtype)), shape))
 
 
 def _has_axes(arg):
@@ -135,7 +135,7 @@ def _each_item(kernel, args, count):
 def _of_parts(name, loops, args, out, dtypes):
     """What a kernel leaves in arrays that it fills, for all parts that its signature names."""
     takes, gives = loops.signature
-    args = [boxed(as_tensor(native.plain(arg))) for arg in args]
+    args = [wrapped(as_tensor(native.plain(arg))) for arg in args]
     depths = [arg.ndim - len(core) for arg, core in zip(args, takes, strict=True)]
     if min(depths) < 0:
         worst = depths.index(min(depths))

@@ -15,7 +15,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from nbta.errors import invalid
 from nbta.frontend import conversion, native
-from nbta.frontend.boxes import Box, boxed, normalized_axes
+from nbta.frontend.array_wrappers import ArrayWrapper, normalized_axes, wrapped
 from nbta.frontend.picking import as_key
 from nbta.frontend.problems import here
 from nbta.ops.axes import reductions
@@ -67,8 +67,8 @@ def _call(function, *args, **kwargs):
 
 def _array(value):
     """An array of a value."""
-    found = value if isinstance(value, Box) else _call(np.asarray, value)
-    return found if isinstance(found, Box) else boxed(np.asarray(native.plain(found)))
+    found = value if isinstance(value, ArrayWrapper) else _call(np.asarray, value)
+    return found if isinstance(found, ArrayWrapper) else wrapped(np.asarray(native.plain(found)))
 
 
 def reduce(
@@ -88,7 +88,7 @@ def reduce(
     if known is not None and fits:
         return into(_call(known, array, axis=axes, keepdims=keepdims, **given), out)
     if ufunc is np.logaddexp and not given and array.dtype.kind == "f":
-        found = boxed(softmax.logsumexp(array.itself, axis=axes, keepdims=bool(keepdims)))
+        found = wrapped(softmax.logsumexp(array.itself, axis=axes, keepdims=bool(keepdims)))
         return into(found, out)
     takes = _resolved(ufunc, array, dtype, "reduce")
     found = _folded(ufunc, array, axes, takes, initial, where)
@@ -292,7 +292,7 @@ def outer(ufunc, into, one, other, /, **kwargs):
 
 def at(ufunc, into, target, key, value=None, /):
     """``ufunc.at``, which changes an array item by item, as often as an index names one."""
-    if not isinstance(target, Box):
+    if not isinstance(target, ArrayWrapper):
         message = f"np.{ufunc.__name__}.at needs an array that the function made"
         raise invalid("symbolic", f"{here()}: {message}")
     if ufunc.signature is not None or ufunc.nout != 1 or ufunc.nin > 2:
@@ -332,9 +332,9 @@ def _goes_into(value, target):
 
 def _numbers_of(target, key):
     """Which items of an array a key names, as numbers in C's order."""
-    alone = key if isinstance(key, Box) else None
+    alone = key if isinstance(key, ArrayWrapper) else None
     if isinstance(key, list) and native.is_known(key):
-        alone = boxed(np.asarray(native.plain(key)))
+        alone = wrapped(np.asarray(native.plain(key)))
     if target.ndim == 1 and alone is not None and alone.dtype.kind in "iu":
         return alone
     everywhere = _call(np.arange, target.size).reshape(target.shape)

@@ -9,15 +9,17 @@ from __future__ import annotations
 import contextlib
 import sys
 
+from nbta.frontend.array_wrappers import ArrayWrapper, is_of_now
 from nbta.frontend.awaited import note
-from nbta.frontend.boxes import Box, is_of_now
 from nbta.graph.operation import Tensor
 
 
 def compute(value, depth=1) -> None:
     """Note a value that nobody reads; compute it in a run if an earlier trace missed it."""
     parts = value if type(value) is tuple else (value,)
-    held = [part.itself if isinstance(part, Box) else part for part in parts if is_of_now(part)]
+    held = [
+        part.itself if isinstance(part, ArrayWrapper) else part for part in parts if is_of_now(part)
+    ]
     tensors = [part for part in held if isinstance(part, Tensor)]
     if tensors:
         frame = sys._getframe(depth)
@@ -37,7 +39,7 @@ def unused_after(*variables) -> None:
     items, and its index may be out of range.
     """
     for value in _values(variables):
-        compute(value.root if isinstance(value, Box) else value, depth=2)
+        compute(value.root if isinstance(value, ArrayWrapper) else value, depth=2)
 
 
 def _values(variables):

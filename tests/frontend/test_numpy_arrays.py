@@ -475,7 +475,7 @@ def test_bits_are_counted(code):
         nbta.function(lambda x: np.bitwise_count(x))(x.astype(float))
 
 
-def test_boxes_of_what_is_not_finite():
+def test_wrappers_of_what_is_not_finite():
     x, edges = np.array([np.nan, 0.0, 0.5, 2.0, -1.0, 3.0, -5.0, np.inf]), [-1.0, 0.0, 0.5, 2.0]
     found = nbta.function(lambda x: np.histogram2d(x, x[::-1], edges))(x)
     np.testing.assert_array_equal(found[0], np.histogram2d(x, x[::-1], edges)[0])

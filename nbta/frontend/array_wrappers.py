@@ -1,16 +1,16 @@
-"""Arrays that change while a function is traced: boxes, and views of boxes.
+"""Arrays that change while a function is traced: wrappers, and views of wrappers.
 
-A `Box` stands for one array of the user's function. What it holds is a tensor, or a NumPy array as
-long as only values that Python knows went into it; an assignment of items puts another one in. A
-`View` is its base and a step: it is read through the base as it is then, and written into it.
+An `ArrayWrapper` stands for one array of the user's function. What it holds is a tensor, or a NumPy
+array as long as only values that Python knows went into it; an assignment of items puts another one
+in. A `View` is its base and a step: it is read through the base as it is then, and written into it.
 
 While a block is traced that may become the body of a loop or a branch, a `Frame` notes what the
-boxes from before it held, so that they can have it back.
+wrappers from before it held, so that they can have it back.
 
-Two boxes that may stand for one array, which only the run knows, are linked: where one is changed,
-the other is spoiled. To use that begins the trace again, with the graph saying in which runs they
-are one, so that each write to one of them is a write to the other there; where that cannot be said
-it is an error.
+Two wrappers that may stand for one array, which only the run knows, are linked: where one is
+changed, the other is spoiled. To use that begins the trace again, with the graph saying in which
+runs they are one, so that each write to one of them is a write to the other there; where that
+cannot be said it is an error.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ _frames = _Frames()
 
 
 class Frame:
-    """What boxes held before a block that is traced.
+    """What wrappers held before a block that is traced.
 
     Attributes
     ----------
     start : int
-        Boxes with smaller serial numbers are from before.
+        Wrappers with smaller serial numbers are from before.
     changed : dict
-        By the identity of a box: it, what it held, and why it was spoiled.
+        By the identity of a wrapper: it, what it held, and why it was spoiled.
     traced : bool
         Whether it is the body of a loop or a branch, and no iterations of Python's.
     spent : str or None
@@ -94,20 +94,20 @@ class Frame:
             self.spent = None
             self.undo()
 
-    def is_before(self, box) -> bool:
-        """Whether a box was there before the block."""
-        return box.serial < self.start
+    def is_before(self, wrapper) -> bool:
+        """Whether a wrapper was there before the block."""
+        return wrapper.serial < self.start
 
-    def boxes(self) -> list:
+    def wrappers(self) -> list:
         """Those from before that were changed."""
-        return [box for box, _, _ in self.changed.values()]
+        return [wrapper for wrapper, _, _ in self.changed.values()]
 
     def undo(self) -> None:
-        """Give boxes and places what they held."""
+        """Give wrappers and places what they held."""
         if self.spent is not None:
             raise invalid("effect", self.spent)
-        for box, value, spoiled in self.changed.values():
-            box._value, box.spoiled = value, spoiled
+        for wrapper, value, spoiled in self.changed.values():
+            wrapper._value, wrapper.spoiled = value, spoiled
         for place, value in reversed(self.places.values()):
             place.value = value
         for one, other in self._linked:
@@ -118,7 +118,7 @@ class Frame:
             self._graph.put_back.update(op for op in made if op.record.effects)
 
     def _unlink(self, older, younger):
-        """Let a box from before forget one of the block, which is traced again or is over."""
+        """Let a wrapper from before forget one of the block, which is traced again or is over."""
         if self.is_before(older) and not self.is_before(younger):
             older.links = [each for each in older.links if each.other is not younger]
 
@@ -179,7 +179,7 @@ class Link:
 
     Attributes
     ----------
-    other : Box
+    other : ArrayWrapper
     holds : bool, Tensor or None
         Whether it is; None where nobody can say.
     steps : tuple
@@ -188,15 +188,15 @@ class Link:
         Whether they lead from this one to the other.
     """
 
-    other: Box
+    other: ArrayWrapper
     holds: object
     steps: tuple = ()
     is_inverse: bool = False
 
-    def of(self, box):
+    def of(self, wrapper):
         """The same, seen from the other array."""
         inverse = bool(self.steps) and not self.is_inverse
-        return Link(box, self.holds, self.steps, inverse)
+        return Link(wrapper, self.holds, self.steps, inverse)
 
     def is_like(self, another) -> bool:
         """Whether the one array is the same part of the other."""
@@ -209,7 +209,7 @@ def _spelled(steps):
 
 
 def link(one, other, found=()):
-    """Say that two boxes may stand for one array.
+    """Say that two wrappers may stand for one array.
 
     ``found`` has the links of the one to the other that are known; without any nobody knows.
     """
@@ -231,7 +231,7 @@ def link(one, other, found=()):
 
 def common_read_only(values) -> bool | None:
     """Whether what is one of several values is read-only; None where the run decides."""
-    found = {value.read_only if isinstance(value, Box) else False for value in values}
+    found = {value.read_only if isinstance(value, ArrayWrapper) else False for value in values}
     return found.pop() if len(found) == 1 else None
 
 
@@ -245,9 +245,9 @@ def frames() -> list:
     return list(_frames.stack)
 
 
-def is_older_array(box) -> bool:
+def is_older_array(wrapper) -> bool:
     """Whether an array was there before the block that is traced."""
-    return bool(_frames.stack) and _frames.stack[-1].is_before(box)
+    return bool(_frames.stack) and _frames.stack[-1].is_before(wrapper)
 
 
 def relations(one, other) -> list:
@@ -280,15 +280,18 @@ def _within(steps, others, other):
     return Link(other, np.True_, steps or others, bool(others))
 
 
-def _path(box):
-    """The array that a box is a view of, and the steps to it; None where the run chooses them."""
+def _path(wrapper):
+    """The array that a wrapper is a view of, and the steps to it.
+
+    None where the run chooses them.
+    """
     steps = ()
-    while isinstance(box, View):
-        if not box.step.is_all:
-            steps = _joined((box.step,), steps)
-        box = box.base
+    while isinstance(wrapper, View):
+        if not wrapper.step.is_all:
+            steps = _joined((wrapper.step,), steps)
+        wrapper = wrapper.base
     known = all(native.is_known(step.values) for step in steps)
-    return box, steps if known else None
+    return wrapper, steps if known else None
 
 
 def _joined(steps, others):
@@ -320,9 +323,9 @@ def born(owner):
 
 
 def older_serial(owner, serial):
-    """A serial number for a box that belongs to an object, as if it had been made with it.
+    """A serial number for a wrapper that belongs to an object, as if it had been made with it.
 
-    ``serial`` is that of a box that is made now.
+    ``serial`` is that of a wrapper that is made now.
     """
     for frame in reversed(_frames.stack):
         if id(owner) in frame._born:
@@ -374,10 +377,10 @@ def spend(items, reason) -> None:
 
 
 def is_of_now(value) -> bool:
-    """Whether a value is a tensor or a box whose items have a value in what is traced."""
+    """Whether a value is a tensor or a wrapper whose items have a value in what is traced."""
     if isinstance(value, View):
         return is_of_now(value.base) and _lies_around(value.step.values)
-    if isinstance(value, Box):
+    if isinstance(value, ArrayWrapper):
         return value.spoiled is None and _lies_around(value._value)
     return isinstance(value, Tensor) and _lies_around(value)
 
@@ -577,17 +580,17 @@ class Item:
         return f"{kind}[{self.name!r}]"
 
 
-def _note(box):
-    """Note what a box holds before that changes."""
+def _note(wrapper):
+    """Note what a wrapper holds before that changes."""
     if _frames.stack:
         frame = _frames.stack[-1]
-        if frame.is_before(box) and id(box) not in frame.changed:
-            frame.changed[id(box)] = box, box._value, box.spoiled
+        if frame.is_before(wrapper) and id(wrapper) not in frame.changed:
+            frame.changed[id(wrapper)] = wrapper, wrapper._value, wrapper.spoiled
             return True
     return False
 
 
-class Box(Tensor):
+class ArrayWrapper(Tensor):
     """An array that may change while a function is traced.
 
     Attributes
@@ -632,7 +635,7 @@ class Box(Tensor):
 
     @property
     def root(self):
-        """The box that holds the items."""
+        """The wrapper that holds the items."""
         return self
 
     @property
@@ -679,7 +682,7 @@ class Box(Tensor):
 
     def _with(self, change, steps):
         """What it holds where a part of it is changed."""
-        other = Box(self.itself)
+        other = ArrayWrapper(self.itself)
         other.made = True
         change(_seen(other, steps))
         return other.itself
@@ -852,7 +855,7 @@ class Box(Tensor):
             axes, key = picking.without_truths(_as_tuple(key))
             return self[axes][key]
         if rank is None:
-            return boxed(picking.item(self.content_for(key), native.plain(key)))
+            return wrapped(picking.item(self.content_for(key), native.plain(key)))
         if rank == 0:
             return self.scalar_at(key)
         key = native.plain(key)
@@ -1029,7 +1032,7 @@ class Box(Tensor):
         """Complex conjugates; an array of real numbers itself."""
         if self.dtype.kind != "c":
             return self
-        return laid_as(boxed(native.method("conj", self.content, (), {})), (self,))
+        return laid_as(wrapped(native.method("conj", self.content, (), {})), (self,))
 
     def swapaxes(self, axis1, axis2):
         """A view with two axes in each other's place."""
@@ -1073,7 +1076,7 @@ class Box(Tensor):
     def copy(self, order="C"):
         """Another array with the same items."""
         content = self.content
-        made = Box(content if isinstance(content, Tensor) else content.copy(), self.label)
+        made = ArrayWrapper(content if isinstance(content, Tensor) else content.copy(), self.label)
         made._maker, made._first, made.made = self._maker, self._first, True
         return made
 
@@ -1084,7 +1087,7 @@ class Box(Tensor):
 
     def fill(self, value):
         """Set all items."""
-        if isinstance(value, list | tuple) or (isinstance(value, Box) and value.ndim):
+        if isinstance(value, list | tuple) or (isinstance(value, ArrayWrapper) and value.ndim):
             raise ValueError(f"{here()}: setting an array element with a sequence.")
         self[...] = value
 
@@ -1099,7 +1102,7 @@ class Box(Tensor):
         if dtype == self.dtype:
             found = self.copy()
         else:
-            found = boxed(native.method("astype", self.content, (dtype,), {}))
+            found = wrapped(native.method("astype", self.content, (dtype,), {}))
         found = found if order == "C" else laid_as(found, (self,))
         turn = order == "F" and found.ndim > 1
         return found.transpose().copy().transpose() if turn else found
@@ -1141,7 +1144,7 @@ class Box(Tensor):
     def imag(self):
         """The imaginary parts; of real numbers zeros that are read-only."""
         found = self._part(arithmetic.imag)
-        if isinstance(found, Box) and self.dtype.kind != "c":
+        if isinstance(found, ArrayWrapper) and self.dtype.kind != "c":
             found.read_only = True
         return found
 
@@ -1156,8 +1159,8 @@ class Box(Tensor):
 
         They are no `View`, as loops carry computed parts, such as ``np.fft.ifft(x).real``.
         """
-        found = boxed(function(self.itself))
-        if isinstance(found, Box) and self.dtype.kind == "c":
+        found = wrapped(function(self.itself))
+        if isinstance(found, ArrayWrapper) and self.dtype.kind == "c":
             found.label = f"{self.label or 'an array'}.{function.__name__}"
             link(found, self.root)
         return found
@@ -1184,10 +1187,10 @@ class Box(Tensor):
         if out is not None or method == "at":
             return _into(self, ufunc, method, inputs, out, options)
         inputs, options = native.plain(inputs), native.plain(options)
-        return boxed(getattr(ufunc, method)(*inputs, **options))
+        return wrapped(getattr(ufunc, method)(*inputs, **options))
 
     def __array_function__(self, function, types, args, kwargs):
-        return boxed(function(*native.plain(args), **native.plain(kwargs)))
+        return wrapped(function(*native.plain(args), **native.plain(kwargs)))
 
 
 def normalized_axes(axis, rank, may_repeat=False):
@@ -1204,13 +1207,13 @@ class NoAttributeError(InvalidArgumentError, AttributeError):
     """NumPy's arrays have an attribute, and those that are traced have not."""
 
 
-def _no_attribute(box, name, remedy):
-    error = NoAttributeError(f"{here()}: .{name} of {box.label or 'an array'}: {remedy}")
+def _no_attribute(wrapper, name, remedy):
+    error = NoAttributeError(f"{here()}: .{name} of {wrapper.label or 'an array'}: {remedy}")
     error.reason = "symbolic"
     return error
 
 
-def _into(box, ufunc, method, inputs, out, options):
+def _into(wrapper, ufunc, method, inputs, out, options):
     """A universal function that changes an array."""
     if method == "at":
         target, key, *rest = inputs
@@ -1225,7 +1228,7 @@ def _into(box, ufunc, method, inputs, out, options):
 
 
 def _listed(part):
-    return part.tolist() if isinstance(part, Box) else part
+    return part.tolist() if isinstance(part, ArrayWrapper) else part
 
 
 def _frozen(array):
@@ -1259,7 +1262,7 @@ def _rank_of(key, rank):
     return max(rank, 0)
 
 
-class View(Box):
+class View(ArrayWrapper):
     """A part of an array, or all of it in another order, that stays the array's."""
 
     __slots__ = ("_kept", "base", "step")
@@ -1356,7 +1359,7 @@ class View(Box):
 
     def copy(self, order="C"):
         content = self.content
-        made = Box(content if isinstance(content, Tensor) else content.copy(), self.label)
+        made = ArrayWrapper(content if isinstance(content, Tensor) else content.copy(), self.label)
         made.made = True
         return made
 
@@ -1377,8 +1380,8 @@ class Flat(View):
 
     def fill(self, values):
         """Assign all items, from the first again where there are fewer values, as NumPy does."""
-        values = boxed(native.together(values) if isinstance(values, list | tuple) else values)
-        if not (isinstance(values, Box) and values.ndim):
+        values = wrapped(native.together(values) if isinstance(values, list | tuple) else values)
+        if not (isinstance(values, ArrayWrapper) and values.ndim):
             self[...] = values
             return
         row, have = values.ravel(), values.size
@@ -1399,11 +1402,11 @@ def _as_tuple(key):
     return key if isinstance(key, tuple) else (key,)
 
 
-def _seen(box, steps):
+def _seen(wrapper, steps):
     """The view that some steps lead to."""
     for step in steps:
-        box = View(box, step)
-    return box
+        wrapper = View(wrapper, step)
+    return wrapper
 
 
 # Steps from an array to a view of it.
@@ -1620,18 +1623,20 @@ class ShapeStep(Step):
 
 
 def made(value, label=None):
-    """A box that may be filled, of a tensor of any rank but 0."""
-    found = boxed(value, label)
-    if isinstance(found, Box):
+    """A wrapper that may be filled, of a tensor of any rank but 0."""
+    found = wrapped(value, label)
+    if isinstance(found, ArrayWrapper):
         found.made = True
     return found
 
 
 def new_array(value):
-    """A box that may be filled, of a tensor of any rank: arrays of no axes change as others do."""
+    """A wrapper that may be filled, of a tensor of any rank:
+    arrays of no axes change as others do.
+    """
     found = made(value)
-    if not isinstance(found, Box):
-        found = Box(as_tensor(found))
+    if not isinstance(found, ArrayWrapper):
+        found = ArrayWrapper(as_tensor(found))
         found.made = True
     return found
 
@@ -1641,7 +1646,9 @@ _NUMBERS_NOW = "numbers that were arrays of no axes"
 
 def note_number(value, sources) -> None:
     """Note that loops or branches made a number of what may be an array of no axes."""
-    if not isinstance(value, Box) and any(isinstance(each, Box) for each in sources):
+    if not isinstance(value, ArrayWrapper) and any(
+        isinstance(each, ArrayWrapper) for each in sources
+    ):
         current().root.cache.setdefault(_NUMBERS_NOW, {})[id(value)] = value
 
 
@@ -1657,23 +1664,26 @@ def check_number(value) -> None:
         raise invalid("aliased", message)
 
 
-def boxed(value, label=None):
-    """What a computation gives, with arrays in boxes; their own boxes where they have some."""
-    if isinstance(value, Box):
+def wrapped(value, label=None):
+    """What a computation gives, with arrays in wrappers.
+
+    Their own wrappers where they have some.
+    """
+    if isinstance(value, ArrayWrapper):
         return value
     if isinstance(value, Tensor):
         data = value.kind == "data" and value.spec.rank != 0 and value.weak is None
-        return Box(value, label) if data else value
+        return ArrayWrapper(value, label) if data else value
     if isinstance(value, np.ndarray):
-        return Box(np.asarray(value), label) if value.ndim else value[()]
+        return ArrayWrapper(np.asarray(value), label) if value.ndim else value[()]
     if type(value) in (tuple, list):
-        return type(value)(boxed(part, label) for part in value)
+        return type(value)(wrapped(part, label) for part in value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(boxed(part, label) for part in value))
+        return type(value)(*(wrapped(part, label) for part in value))
     if type(value) is dict:
-        return {key: boxed(part, label) for key, part in value.items()}
+        return {key: wrapped(part, label) for key, part in value.items()}
     if (node := node_of(value)) is not None:
-        parts = [boxed(part, label) for part in node.parts]
+        parts = [wrapped(part, label) for part in node.parts]
         same = all(one is other for one, other in zip(parts, node.parts, strict=True))
         return value if same else node.packed(parts)
     return value
@@ -1702,7 +1712,11 @@ def laid_as(found, sources):
 
     A vector of its items is a copy in NumPy then, and a view otherwise.
     """
-    if type(found) is Box and (found.spec.rank or 2) > 1 and any(map(_lies_apart, sources)):
+    if (
+        type(found) is ArrayWrapper
+        and (found.spec.rank or 2) > 1
+        and any(map(_lies_apart, sources))
+    ):
         found.apart = True
     return found
 
@@ -1710,7 +1724,7 @@ def laid_as(found, sources):
 def _lies_apart(source):
     if isinstance(source, list | tuple):
         return any(map(_lies_apart, source))
-    return isinstance(source, Box) and not source.together and (source.ndim or 2) > 1
+    return isinstance(source, ArrayWrapper) and not source.together and (source.ndim or 2) > 1
 
 
 def _computed(compute, a, b):
@@ -1719,13 +1733,13 @@ def _computed(compute, a, b):
     sources = a, b
     a, b = (native.together(v) if isinstance(v, list | tuple) else native.plain(v) for v in (a, b))
     with np.errstate(all="ignore"):
-        return laid_as(boxed(compute(a, b)), sources)
+        return laid_as(wrapped(compute(a, b)), sources)
 
 
 def _method(name):
     def method(self, *args, **options):
         given = native.plain(args), native.plain(options)
-        return laid_as(boxed(native.method(name, self.content, *given)), (self, *args))
+        return laid_as(wrapped(native.method(name, self.content, *given)), (self, *args))
 
     method.__name__ = name
     return method
@@ -1743,28 +1757,28 @@ def _in_place(name):
     return method
 
 
-def change_in_place(box, compute, other) -> None:
-    """``box = compute(box, other)`` as NumPy does it in place."""
-    box.check_writable()
+def change_in_place(wrapper, compute, other) -> None:
+    """``wrapper = compute(wrapper, other)`` as NumPy does it in place."""
+    wrapper.check_writable()
     with np.errstate(all="ignore"):
-        found = compute(box.content, native.plain(other))
-    held = box.content
+        found = compute(wrapper.content, native.plain(other))
+    held = wrapper.content
     if not isinstance(found, Tensor) and not isinstance(held, Tensor):
-        box[...] = np.asarray(found).astype(held.dtype, casting="same_kind")
+        wrapper[...] = np.asarray(found).astype(held.dtype, casting="same_kind")
         return
     if found.dtype != held.dtype:
         if not np.can_cast(found.dtype, held.dtype, "same_kind"):
             message = (
-                f"{box.label or 'an array'} is {held.dtype}, and cannot take {found.dtype} in "
+                f"{wrapper.label or 'an array'} is {held.dtype}, and cannot take {found.dtype} in "
                 f"place; make it with dtype={found.dtype.name!r}"
             )
             raise invalid("dtype", message)
         found = cast(found, held.dtype)
-    same = isinstance(found, Tensor) and found.spec.shape == box.spec.shape
+    same = isinstance(found, Tensor) and found.spec.shape == wrapper.spec.shape
     if same and None not in (found.spec.shape or (None,)):
-        box.store(found)
+        wrapper.store(found)
     else:
-        box[...] = found
+        wrapper[...] = found
 
 
 def _install():
@@ -1774,42 +1788,44 @@ def _install():
     )  # fmt: skip
     for name in names:
         plain = name.strip("_")
-        setattr(Box, f"__{plain}__", _operator(name))
-        setattr(Box, f"__r{plain}__", _reflected(name))
-        setattr(Box, f"__i{plain}__", _in_place(name))
+        setattr(ArrayWrapper, f"__{plain}__", _operator(name))
+        setattr(ArrayWrapper, f"__r{plain}__", _reflected(name))
+        setattr(ArrayWrapper, f"__i{plain}__", _in_place(name))
     for name in ("lt", "le", "gt", "ge", "eq", "ne"):
-        setattr(Box, f"__{name}__", _operator(name))
+        setattr(ArrayWrapper, f"__{name}__", _operator(name))
     for name in ("neg", "pos", "abs", "invert"):
         compute = getattr(operator, name)
         setattr(
-            Box, f"__{name}__", lambda self, c=compute: laid_as(boxed(c(self.content)), (self,))
+            ArrayWrapper,
+            f"__{name}__",
+            lambda self, c=compute: laid_as(wrapped(c(self.content)), (self,)),
         )
     for name in (
         "sum", "mean", "max", "min", "prod", "argmax", "argmin", "cumsum", "cumprod", "dot", "std",
         "var", "any", "all", "clip", "round", "repeat", "trace",
         "argsort", "take", "argpartition", "searchsorted", "choose",
     ):  # fmt: skip
-        setattr(Box, name, _method(name))
+        setattr(ArrayWrapper, name, _method(name))
     for name, function in (
         ("compress", _compress), ("nonzero", _nonzero), ("sort", _sort), ("partition", _partition),
     ):  # fmt: skip
         function.__name__ = name
-        setattr(Box, name, function)
-    Box.conjugate = Box.conj
-    Box.__hash__ = object.__hash__
+        setattr(ArrayWrapper, name, function)
+    ArrayWrapper.conjugate = ArrayWrapper.conj
+    ArrayWrapper.__hash__ = object.__hash__
 
 
 def _compress(self, condition, axis=None):
     """Items for which a condition holds."""
     condition = picking.as_key(condition)
     if native.is_known(condition):
-        return boxed(compress(native.plain(condition), self.content, axis))
+        return wrapped(compress(native.plain(condition), self.content, axis))
     return (self.ravel() if axis is None else self.moveaxis(axis, 0))[condition]
 
 
 def _nonzero(self):
     """Where items are other than 0."""
-    return boxed(np.nonzero(self.content) if self.is_known else picking.nonzero(self.content))
+    return wrapped(np.nonzero(self.content) if self.is_known else picking.nonzero(self.content))
 
 
 def _sort(self, axis=-1, kind=None, *, stable=None):

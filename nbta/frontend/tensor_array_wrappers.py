@@ -17,14 +17,14 @@ import weakref
 
 from nbta.errors import NoSpecialMethod, invalid
 from nbta.frontend import native
-from nbta.frontend.boxes import (
+from nbta.frontend.array_wrappers import (
     Attribute,
     born,
-    boxed,
     explicit_frame,
     explicitly_older,
     keeps_shared,
     note_place,
+    wrapped,
 )
 from nbta.frontend.problems import here
 from nbta.graph.graph import current, lies_in
@@ -50,13 +50,13 @@ def now() -> int:
     return next(_clock)
 
 
-class ArrayBox:
+class TensorArrayWrapper:
     """A tensor array of a traced function.
 
     Parameters
     ----------
     held : SymbolicTensorArray
-    forward : ArrayBox, optional
+    forward : TensorArrayWrapper, optional
         Of a gradient array: the first array of its family.
     sources : tuple of str, optional
         By which it is looked up from there; None where the run decides.
@@ -78,7 +78,7 @@ class ArrayBox:
         self.held, self.sources = held, sources
         self.forward = self if forward is None else forward
         self.others, self.used, self.since = [], -1, now()
-        _boxes().setdefault(held.handle, self)  # those in functions given to loops are values
+        _wrappers().setdefault(held.handle, self)  # those in functions given to loops are values
         born(self)
 
     @property
@@ -152,7 +152,7 @@ class _Order:
 
 
 _ORDER = "the flow of all arrays of a function"
-_BOXES = "arrays in boxes, by handle"
+_WRAPPERS = "arrays in wrappers, by handle"
 
 
 def _common_order(forward):
@@ -168,8 +168,8 @@ def _common_order(forward):
     return root.cache[_ORDER]
 
 
-def _boxes():
-    return current().root.cache.setdefault(_BOXES, weakref.WeakValueDictionary())
+def _wrappers():
+    return current().root.cache.setdefault(_WRAPPERS, weakref.WeakValueDictionary())
 
 
 def _ask_shared():
@@ -183,9 +183,9 @@ def _ask_shared():
     raise invalid("spoiled_array", message)
 
 
-def _check_open(box, operation):
+def _check_open(wrapper, operation):
     """Refuse what comes after `close` of this very array, even if nobody uses its result."""
-    array = box.array
+    array = wrapper.array
     if any(_closes(op, array.handle) for op in array.flow.op.control_inputs):
         message = f"{operation} on {array._facts.name}: the array is closed; make a new one"
         raise invalid("closed", message)
@@ -202,7 +202,7 @@ def _writing(name):
         _check_open(self, name)
         new = getattr(self.array, name)(*args, **options)
         if explicitly_older(self.forward):  # a value, in the body of nbta.while_loop or its like
-            return ArrayBox(new)
+            return TensorArrayWrapper(new)
         self.go_on(new.flow)
         return self
 
@@ -217,17 +217,17 @@ def _reading(name):
         found = getattr(self.array, name)(*args, **options)
         if name in _GROWING and self is not self.forward:
             _order_after(self, found.op)  # it may make the array longer
-        return boxed(found)
+        return wrapped(found)
 
     return method
 
 
-def _order_after(box, op):
+def _order_after(wrapper, op):
     """Let what follows in the family of an array come after an operation that gives no flow."""
-    if not explicitly_older(box.forward):
-        array = box.array
+    if not explicitly_older(wrapper.forward):
+        array = wrapper.array
         with current().control_dependencies([op]):
-            box.go_on(array.identity().flow)
+            wrapper.go_on(array.identity().flow)
 
 
 def _looking_up(name):
@@ -237,48 +237,52 @@ def _looking_up(name):
         _check_open(self, name)
         new = getattr(self.array, name)(source, *args, **options)
         if explicitly_older(self.forward):
-            return ArrayBox(new)
+            return TensorArrayWrapper(new)
         self.go_on(new.flow)
         sources = None if self.sources is None else (*self.sources, source)
-        return ArrayBox(new, self.forward, sources)
+        return TensorArrayWrapper(new, self.forward, sources)
 
     return method
 
 
 for _names, _kind in ((_WRITES, _writing), (_READS, _reading), (_LOOKUPS, _looking_up)):
     for _name in _names:
-        setattr(ArrayBox, _name, _kind(_name))
+        setattr(TensorArrayWrapper, _name, _kind(_name))
 
 
-def in_box(found):
-    """What a function gives, with arrays as they are, and each tensor array in a box of its own."""
+def in_wrapper(found):
+    """What a function gives, with arrays as they are,
+    and each tensor array in a wrapper of its own.
+    """
     if any(isinstance(leaf, SymbolicTensorArray) for leaf in leaves(found)):
-        found = map_leaves(_array_in_box, found)
-    return boxed(found)
+        found = map_leaves(_array_in_wrapper, found)
+    return wrapped(found)
 
 
-def _array_in_box(leaf):
+def _array_in_wrapper(leaf):
     if not isinstance(leaf, SymbolicTensorArray):
         return leaf
-    box = _boxes().get(leaf.handle)
-    if box is None or explicitly_older(box.forward):
-        return ArrayBox(leaf)
-    if leaf.flow is not box.array.flow:
-        box.go_on(leaf.flow)
-    return box
+    wrapper = _wrappers().get(leaf.handle)
+    if wrapper is None or explicitly_older(wrapper.forward):
+        return TensorArrayWrapper(leaf)
+    if leaf.flow is not wrapper.array.flow:
+        wrapper.go_on(leaf.flow)
+    return wrapper
 
 
-def has_value(box) -> bool:
+def has_value(wrapper) -> bool:
     """Whether the handle has a value where the trace is: not that of a lookup in a branch."""
-    return lies_in(current(), box.held.handle.graph)
+    return lies_in(current(), wrapper.held.handle.graph)
 
 
 def one_of(held, firsts):
-    """A box of what a loop or a branch gives, whose family is that of one of these first arrays."""
+    """A wrapper of what a loop or a branch gives,
+    whose family is that of one of these first arrays.
+    """
     found = {id(first): first for first in firsts}
     if len(found) == 1 and not isinstance(firsts, Unknown):
-        return ArrayBox(held, firsts[0], None)
-    new = ArrayBox(held)
+        return TensorArrayWrapper(held, firsts[0], None)
+    new = TensorArrayWrapper(held)
     for first in found.values():
         link(new, first)
     return new
@@ -288,9 +292,9 @@ class Unknown(list):
     """The first arrays of families, among which there may be others."""
 
 
-def relatives(box) -> list:
+def relatives(wrapper) -> list:
     """The first array of its family, and those that this may be."""
-    return [box.forward, *(other for other, _ in box.forward.others)]
+    return [wrapper.forward, *(other for other, _ in wrapper.forward.others)]
 
 
 def link(new, old) -> None:
@@ -298,12 +302,12 @@ def link(new, old) -> None:
     if keeps_shared():
         return
     since = now()
-    for other in {id(box): box for box in relatives(old)}.values():
+    for other in {id(wrapper): wrapper for wrapper in relatives(old)}.values():
         if other is not new.forward:
             new.forward.others.append((other, since))
             other.others.append((new.forward, since))
 
 
-def unboxed(value):
-    """The array in a box; other values as they are."""
-    return value.array if isinstance(value, ArrayBox) else value
+def unwrapped(value):
+    """The array in a wrapper; other values as they are."""
+    return value.array if isinstance(value, TensorArrayWrapper) else value
