@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -386,6 +387,14 @@ class SymbolicTensorArray(TensorArray):
         shape = self._facts.element_shape
         facts = Facts(self.dtype, shape, False, name, False, False, {}, shape, True)
         return SymbolicTensorArray.over(*access, facts)
+
+    def gradient_behind(
+        self, source: str, flow: Flow | Tensor | None, trip: Any
+    ) -> SymbolicTensorArray:
+        """The former name of `gradient_after`."""
+        message = "gradient_behind is now gradient_after(source, flow, iteration)"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return self.gradient_after(source, flow, trip)
 
     @_in_its_graph
     def identity(self, *, name: str | None = None) -> SymbolicTensorArray:

@@ -86,7 +86,7 @@ def test_all_that_is_public_says_what_types_it_takes_and_gives():
 
 #: What graphs take otherwise.
 OTHER_PARAMETERS = {"__dlpack__"}
-OF_GRAPHS = {"gradient_after", "over"}
+OF_GRAPHS = {"gradient_after", "gradient_behind", "over"}
 
 
 @pytest.mark.parametrize("kind", [nbta.TensorArray, SymbolicTensorArray])
@@ -121,3 +121,12 @@ def test_what_checkers_see_of_tensors_is_what_they_have():
 
 def test_the_program_that_type_checkers_are_given_runs():
     runpy.run_path(str(RECORD.with_name("typed_program.py")))
+
+
+def test_a_former_name_says_the_new_one():
+    with nbta.Graph().as_default():
+        array = nbta.TensorArray("float64", 2, element_shape=())
+        array = array.write(0, 1.0)
+        with pytest.warns(DeprecationWarning, match="gradient_after"):
+            found = array.gradient_behind("gradients", array.flow, ())
+        assert found.is_gradient
