@@ -35,6 +35,15 @@ PAGES = [
 #: Pages for developers, which name parts of the code.
 CODE = {"performance.md", "adding_an_op.md", "changelog.md"}
 
+#: Retired in names and comments, too.
+OF_CODE = re.compile(
+    r"(?<![a-zA-Z])(?:(?:trip|extent|entrance|stand_?in)s?|whereabouts|in_front_of)(?![a-z])"
+    r"|in front of|the same bits|hand(?:s|ed)? on\b",
+    re.IGNORECASE,
+)
+#: A reason of errors, which programs compare, a journey there and back, and a former name.
+FORMER = re.compile(r"negative_extent|round trips?|def gradient_behind.*?trip\)", re.DOTALL)
+
 
 def found(text):
     """Retired words of a text, without its code."""
@@ -86,3 +95,13 @@ def test_messages():
 
 def test_a_retired_word_is_found():
     assert found("the trips behind a loop, `trip`") == ["trips", "behind"]
+
+
+def test_code():
+    wrong = {}
+    for path in sorted((ROOT / "nbta").rglob("*.py*")):
+        if path.suffix in {".py", ".pyi"}:
+            text = FORMER.sub("", path.read_text(encoding="utf-8"))
+            if words := OF_CODE.findall(text):
+                wrong[str(path.relative_to(ROOT))] = words
+    assert wrong == {}
