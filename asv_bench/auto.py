@@ -75,8 +75,9 @@ def second(program, compiled):
 
 
 class Found(NamedTuple):
-    """CPU seconds of a program: of calls that never compile and of calls with auto, one after the
-    other, and of the first and a later call that always do.
+    """CPU seconds of calls that never compile, of calls with auto, and of two that always do.
+
+    The first two take turns; the others are the first call and a later one.
     """
 
     never: list

@@ -1,5 +1,4 @@
-"""Arrays that an iteration makes and an adjoint iteration reads: what they hold is saved as
-tensors.
+"""Arrays that an iteration makes and an adjoint one reads: what they hold is saved as tensors.
 
 A loop with ``checkpoint=`` in another loop runs its iterations again in the adjoint iteration of
 that one, where they read again what they read, from an array that the forward iteration has made.

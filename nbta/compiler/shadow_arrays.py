@@ -75,9 +75,7 @@ def detach_gradients(program: Program) -> Program:
 
 
 class _Use(NamedTuple):
-    """A lookup of a gradient array: where a shadow array for it can be,
-    and of which iterations it is.
-    """
+    """A lookup of a gradient array: where its shadow array can be, and of which iterations."""
 
     lookup: Operation
     home: SubGraph | None

@@ -1631,9 +1631,7 @@ def made(value, label=None):
 
 
 def new_array(value):
-    """A wrapper that may be filled, of a tensor of any rank:
-    arrays of no axes change as others do.
-    """
+    """A wrapper that may be filled, of a tensor of any rank: rank 0 changes as others do."""
     found = made(value)
     if not isinstance(found, ArrayWrapper):
         found = ArrayWrapper(as_tensor(found))

@@ -68,9 +68,7 @@ def _waiting(result, order, first):
 
 @contextmanager
 def in_block():
-    """Around a function that is given to a loop or a branch of nbta's,
-    whose token has no wrapper.
-    """
+    """Around a function given to a loop or a branch of nbta's: its token has no wrapper."""
     around = order_now()
     if around is None or isinstance(around, Wrapped | Unordered):
         yield

@@ -1,6 +1,4 @@
-"""Where users' functions come in: their arrays become wrappers,
-and what they give tensors again.
-"""
+"""Where users' functions come in: arrays become wrappers, and what they give tensors again."""
 
 from __future__ import annotations
 

@@ -186,9 +186,7 @@ def with_values(structure):
 
 
 def as_records(value, label=None, wrapper=None):
-    """A structured array as the arrays of its fields, or as wrappers by ``wrapper(array,
-    label)``.
-    """
+    """A structured array as the arrays of its fields, or as ``wrapper(array, label)`` of each."""
     fields = {}
     for name in value.dtype.names:
         part, own = np.ascontiguousarray(value[name]), f"{label or 'records'}[{name!r}]"

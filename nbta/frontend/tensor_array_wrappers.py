@@ -251,9 +251,7 @@ for _names, _kind in ((_WRITES, _writing), (_READS, _reading), (_LOOKUPS, _looki
 
 
 def in_wrapper(found):
-    """What a function gives, with arrays as they are,
-    and each tensor array in a wrapper of its own.
-    """
+    """What a function gives, each tensor array of it in a wrapper of its own."""
     if any(isinstance(leaf, SymbolicTensorArray) for leaf in leaves(found)):
         found = map_leaves(_array_in_wrapper, found)
     return wrapped(found)
@@ -276,9 +274,7 @@ def has_value(wrapper) -> bool:
 
 
 def one_of(held, firsts):
-    """A wrapper of what a loop or a branch gives,
-    whose family is that of one of these first arrays.
-    """
+    """A wrapper of what a loop or a branch gives, of the family of one of these first arrays."""
     found = {id(first): first for first in firsts}
     if len(found) == 1 and not isinstance(firsts, Unknown):
         return TensorArrayWrapper(held, firsts[0], None)
