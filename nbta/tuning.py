@@ -41,6 +41,15 @@ def _row(value: Value, unit: str, module: str, reason: str) -> Value:
     return value
 
 
+# Traced functions.
+
+TOGETHER_ITEMS = _row(
+    4, "items", "frontend.list_items",
+    "From so many on a loop carries a list of numbers as one tensor where it assigns an item at a "
+    "place that only the run knows. A gradient of 100,000 iterations with a list of 8 took 0.94 "
+    "ms when each item was a variable.",
+)  # fmt: skip
+
 # Passes on programs.
 
 CONSTANT_ITEMS = _row(
@@ -146,6 +155,15 @@ VERY_LARGE_BODY = _row(
 INDEX_CHECK_OPERATIONS = _row(
     6, "operations", "compiler.emitter",
     "The instructions that look at the indices of an item, counted for LARGE_BODY.",
+)  # fmt: skip
+SKIPPED_ADJOINTS = _row(
+    3, "adjoints", "compiler.zero_adjoints",
+    "Bounds the comparisons with zero that decide whether an adjoint iteration runs.",
+)  # fmt: skip
+SKIPPED_TRUTHS = _row(
+    4, "truth values", "compiler.zero_adjoints",
+    "Bounds the combinations that are looked at, and what decides whether an adjoint iteration "
+    "runs.",
 )  # fmt: skip
 STENCIL_WIDTH = _row(
     32, "items", "compiler.stencils",

@@ -749,7 +749,11 @@ def _write_packed(code, op, array):
     start = code.arrays.ahead.pop(op, None)
     if start is None or value.base is not array.data or value.offset != start:
         start = start or _packed_slot(code, op, array)
-        _store(code, array, start, value)
+        if op.facts.is_rare and op in code.arrays.reserved:  # of zeros
+            with code.nest(when(value.text)):
+                _store(code, array, start, value)
+        else:
+            _store(code, array, start, value)
     code.add(assign(array.length, f"{index} + 1"))
     code.bind(op.outputs[0], _FLOW)
 
@@ -784,6 +788,8 @@ def reserve(code, loop, iterations) -> None:
         if start is not None:
             _reserve(code, array, total(start, iterations))
             code.arrays.reserved.add(op)
+            if op.facts.is_rare:
+                code.add(do("clear", array.data.name, start, iterations))
 
 
 def _first_slot(code, loop, index):

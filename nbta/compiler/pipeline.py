@@ -26,6 +26,7 @@ from nbta.compiler.slice_folding import items_of_parts
 from nbta.compiler.specialising import specialise
 from nbta.compiler.tape_passes import read_in_branches, share_tapes
 from nbta.compiler.tiles import tile
+from nbta.compiler.zero_adjoints import skip_zero_adjoints
 from nbta.errors import invalid
 from nbta.graph.copying import copied
 
@@ -41,7 +42,7 @@ LOWERING = (
     arrays_to_tensors, rematerialise, prune, save_least, arrays_to_tensors, gradients_to_tensors,
     share_tapes, prune, share, tapes_to_arrays, rows_of_elementwise, hoist_products,
     sum_products_outside, items_of_parts, add_items_after_loops, read_before_branches,
-    simplify_shapes, hoist, share, prune, tile, pack_arrays,
+    simplify_shapes, hoist, share, prune, tile, skip_zero_adjoints, pack_arrays,
 )  # fmt: skip
 
 

@@ -75,6 +75,8 @@ def stencils(
         Where the loop's ends are apart, what holds between them, where rows are for.
     """
     counts, apart = (counts, 0) if between is None else (between.counts, between.iterations)
+    if any(op.facts.skips_adjoints for op in loop.body.operations):
+        return []
     if not has_plain_branches(loop, counts, apart):
         return []
     users = users_in(loop)

@@ -12,6 +12,7 @@ import numpy as np
 
 from nbta import shapes
 from nbta.control.captured import guarded
+from nbta.control.item_variables import carry_together
 from nbta.dtypes import as_plain, as_value
 from nbta.errors import InvalidArgumentError, NbtaError, invalid
 from nbta.graph.graph import SubGraph, current, substitute
@@ -568,15 +569,17 @@ def _in_graph(cond, body, structure, maximum, invariants, name, options):
             condition = _condition(cond, variables, maximum)
             cond_graph = trace(graph, f"{scope}cond", specs, condition)
             order_by_iterations(body_graph, first)
+            first, apart = carry_together(cond_graph, body_graph, first)
             kept = hoist(cond_graph, body_graph, first)
             _check_root(options["checkpoint"], cond_graph, body_graph, len(kept))
             origin = Origin(scope.removesuffix("/"), of_caller())
             op = add_while(
                 cond_graph, body_graph, [first[i] for i in kept], scope, **options, origin=origin
             )
-    last = list(first)
-    for place, tensor in zip(kept, op.outputs, strict=True):
-        last[place] = tensor
+            last = list(first)
+            for place, tensor in zip(kept, op.outputs, strict=True):
+                last[place] = tensor
+            last = apart(last)
     carry_lengths(op)
     return variables.rebuilt(last[1:])
 

@@ -1,7 +1,7 @@
 """Items of Python's lists at places that only the run knows.
 
 A list that no loop of the graph makes longer stays Python's: its items are chosen one by one, so
-that each operation takes as long as the list.
+that each operation takes as long as the list. Loops carry numbers that are assigned as one tensor.
 """
 
 from __future__ import annotations
@@ -27,11 +27,14 @@ from nbta.frontend.lists import Listing
 from nbta.frontend.maybe import is_number
 from nbta.frontend.outside import reading
 from nbta.frontend.problems import at_line, here
+from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.locations import warn_caller
 from nbta.ops.core.arithmetic import equal, greater_equal, less, logical_and, where
 from nbta.ops.core.dispatch import as_tensor
 from nbta.ops.core.shaping import cast
+from nbta.ops.indexing.items import GETITEM, getitem, set_item
+from nbta.tuning import TOGETHER_ITEMS
 
 
 def is_run_place(key) -> bool:
@@ -265,7 +268,7 @@ def item_at(values, key):
             return _of_parts(values, _place(values, key))
     _check_alike(values)
     if not native.is_known(values):
-        return _linked(made(native.together(values))[key], values)
+        return _linked(made(_together(values))[key], values)
     found = np.asarray(values)
     if found.dtype.kind in "OSU":  # a text, too
         message = (
@@ -336,11 +339,53 @@ def _place(values, key):
 
 def set_item_at(values, key, value) -> None:
     """``values[key] = value``."""
-    place = _place(values, key)
-    for k, old in enumerate(list(values)):
+    place, items = _place(values, key), list(values)
+    found = _changed_together(items, place, value)
+    for k, old in enumerate(items):
         note_place(Item(values, k))
-        put_item(values, k, control.value_of(equal(place, k), value, old))
+        new = control.value_of(equal(place, k), value, old) if found is None else found[k]
+        put_item(values, k, new)
         control.follow(values, k)
+
+
+def _changed_together(items, place, value):
+    """Items of a list after one of them was assigned in a tensor; None where it is not to be one.
+
+    A loop carries the tensor then (`nbta.control.item_variables`). Of few items each is chosen by
+    itself, and so are items of several dtypes.
+    """
+    if len(items) < TOGETHER_ITEMS or not (is_number(value) and all(map(is_number, items))):
+        return None
+    dtypes = {control.common_dtype(value, each) for each in items}
+    dtype = dtypes.pop() if len(dtypes) == 1 else None
+    if dtype is None:
+        return None
+    plain = [control.in_dtype(native.plain(each), dtype) for each in (value, *items)]
+    table = set_item(_together(plain[1:]), place, plain[0])
+    return [getitem(table, k) for k in range(len(items))]
+
+
+def _together(items):
+    """Items as one tensor: the one that they are taken from, if it has these alone and in order."""
+    found = _taken_from(items)
+    return native.together(items) if found is None else found
+
+
+def _taken_from(items):
+    first = items[0] if items else None
+    if type(first) is not Tensor or first.op.record is not GETITEM:
+        return None
+    table = first.op.inputs[0]
+    if table.graph is not current() or table.spec.shape != (len(items),):
+        return None
+    held = (
+        type(each) is Tensor
+        and each.op.record is GETITEM
+        and each.op.inputs[0] is table
+        and each.op.attrs["key"] == (k,)
+        for k, each in enumerate(items)
+    )
+    return table if all(held) else None
 
 
 def delete_item_at(values, key) -> None:

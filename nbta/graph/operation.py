@@ -452,6 +452,8 @@ class Facts(NamedTuple):
         that nothing else reads.
     is_written : bool
         Of a read: the slot is in range and has a value.
+    is_rare : bool
+        Of a write: most of the numbers are zero, so that code stores the others alone.
     is_saved : bool
         Of an array: it is a tape, of values that a gradient needs.
     is_appended : bool
@@ -464,18 +466,25 @@ class Facts(NamedTuple):
         Of a branch: it saves a variable where a checkpoint segment begins.
     has_adjoint : bool
         Of a loop: each iteration runs its adjoint iteration, too.
+    runs_adjoints : bool
+        Of a loop: reverse mode made it of adjoint iterations.
+    skips_adjoints : bool
+        Of a branch: adjoint iterations that change nothing go past what it does.
     tiling : str or None
         Of a loop: that it runs tile by tile, or why it does not; for people.
     """
 
     of_adjoint: bool = False
     is_written: bool = False
+    is_rare: bool = False
     is_saved: bool = False
     is_appended: bool = False
     row: tuple[int, ...] | None = None
     only_frees: bool = False
     saves_state: bool = False
     has_adjoint: bool = False
+    runs_adjoints: bool = False
+    skips_adjoints: bool = False
     tiling: str | None = None
 
 

@@ -122,6 +122,7 @@ _HIDDEN = {
     "origin",
     "is_saved",
     "of_adjoint",
+    "runs_adjoints",
 }  # what specs or names show
 
 

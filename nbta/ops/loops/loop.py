@@ -187,7 +187,9 @@ def _backward(context, op, carried, kept, first, sums):
         if context.transient:
             close_after(backward, handles)
         start = [as_tensor(np.int64(0), graph), *first, *sums]
-        return add_while(cond, backward, start, scope, None, _label(loop), loop.origin)
+        made = add_while(cond, backward, start, scope, None, _label(loop), loop.origin)
+        made.know(runs_adjoints=True)
+        return made
 
 
 def _label(loop):

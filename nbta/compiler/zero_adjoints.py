@@ -1,0 +1,443 @@
+"""Adjoint iterations that have nothing to do, as the adjoints that they start from are zero.
+
+A table of smallest costs, such as that of dynamic time warping, gives the adjoint of an item to the
+neighbour that was chosen, so that adjoints of the other items are zero: of n squared items, 2 n
+are on the path. And ``peak = max(peak, x)`` rarely replaces its number, so that most iterations
+leave all adjoints unchanged. Such an adjoint iteration becomes a branch, which is taken where an
+adjoint that it starts from is not zero, or where a number is replaced.
+
+This follows from the body alone: what its results are is found for zeros, and for truth values, and
+they must be the variables themselves. An adjoint that is exactly zero stays zero, whatever factors
+it meets (`docs/design_notes/strong_zeros.md`), so that nothing is lost.
+"""
+
+from itertools import product
+from operator import is_
+from typing import NamedTuple
+
+from nbta.compiler.access_sets import indices_of
+from nbta.compiler.induction import Counts
+from nbta.compiler.manager import Fact, analysis, contract
+from nbta.compiler.program import Program, changes
+from nbta.compiler.sums import goes_in_vectors, is_free_of_loops
+from nbta.graph.copying import Copy, copied, keep_shapes
+from nbta.graph.graph import SubGraph, at_line, keep_live, running
+from nbta.graph.operation import DATA, Facts, Operation, Tensor, is_inexact
+from nbta.graph.order import ordered
+from nbta.graph.views import Branch, Loop, is_loop
+from nbta.ops.arrays.tensor_arrays import READ, WRITE
+from nbta.ops.core.arithmetic import (
+    ADD_N,
+    SCALE,
+    SCALE_BACK,
+    WHERE,
+    add,
+    divide,
+    logical_not,
+    logical_or,
+    multiply,
+    not_equal,
+    subtract,
+)
+from nbta.ops.core.dispatch import CONSTANT, as_tensor
+from nbta.ops.core.shaping import IDENTITY
+from nbta.ops.indexing.items import ADD_ITEM, GETITEM, SET_ITEM
+from nbta.ops.loops.branch import CASE, add_case
+from nbta.ops.loops.selections import COMPARISONS
+from nbta.tuning import SKIPPED_ADJOINTS, SKIPPED_TRUTHS
+
+
+class _Nothing:
+    """A value that is known to be zero."""
+
+
+#: An adjoint that is zero, and the number zero of the program.
+ZERO, NUMBER = _Nothing(), _Nothing()
+
+
+class _Given(NamedTuple):
+    """What results are found for.
+
+    Attributes
+    ----------
+    truths : dict
+        Truth values, by tensor.
+    cleared : set of Operation
+        What sets an item to zero that is zero.
+    """
+
+    truths: dict[Tensor, bool]
+    cleared: set[Operation]
+
+
+@contract(requires=[Fact.RANKS])
+@changes
+def skip_zero_adjoints(program: Program) -> Program:
+    """Let adjoint iterations be branches where most of them change nothing."""
+    counts, writes = analysis(Counts, program), _writes(program)
+    found = []
+    for op in running(program):
+        if is_loop(op) and op.facts.runs_adjoints and not op.facts.has_adjoint:
+            loop = Loop(op)
+            if is_free_of_loops(loop) and not goes_in_vectors(loop, counts):
+                found += _plan(loop, writes)
+    for loop, states, starts in found:
+        _branch(loop, states, starts)
+    return program
+
+
+def _writes(program):
+    """By array, all that is written to it."""
+    found: dict[Tensor, list[Operation]] = {}
+    for op in running(program):
+        if op.record is WRITE:
+            found.setdefault(_array(op.inputs[0]), []).append(op)
+    return found
+
+
+def _plan(loop, writes):
+    """A loop whose iterations may be skipped, with its adjoints and what they start from."""
+    states = [v for v in loop.variables() if is_inexact(v.parameter.dtype) and _is_data(v)]
+    taken = _taken(loop, states)
+    if not states or (taken and not _moves(states, taken)):
+        return []
+    replacing = _replacing(loop, writes)
+    starts = _starts(states, taken, list(replacing))
+    if starts is None:
+        return []
+    for tensor, value in starts:
+        if not value and tensor in replacing and _is_of_numbers(replacing[tensor].graph):
+            replacing[tensor].know(is_rare=True)
+    return [(loop, states, starts)]
+
+
+def _is_of_numbers(body):
+    """Whether a loop carries numbers alone.
+
+    Where iterations store and load items, a branch costs more than to store all truth values.
+    """
+    variables = filter(_is_data, Loop(body.owner).variables())
+    return all(variable.parameter.spec.rank == 0 for variable in variables)
+
+
+def _is_data(variable):
+    return variable.parameter.spec.kind == DATA
+
+
+def _branch(loop, states, starts):
+    """Let a body do what floats need where one of its starts is not as it is found to be."""
+    body, states = loop.body, [v for v in states if not v.is_kept]
+    places = {v.place for v in states}
+    others = [t for place, t in enumerate(body.outputs) if place not in places]
+    with body.as_default(), body.control_dependencies(None), at_line(loop.op.location):
+        found = [_is_otherwise(tensor, value) for tensor, value in starts]
+        taken = found[0]
+        for other in found[1:]:
+            taken = logical_or(taken, other)
+        outside = ordered({tensor.op for tensor in (*others, taken)})
+        with body.name_scope("skip") as scope:
+            branches = [SubGraph(body, f"{scope}adjoint"), SubGraph(body, f"{scope}nothing")]
+            copy = Copy(branches[0], "", copied)
+            copy.tensors = _Around(branches[0])
+            given = [*body.inputs, *(tensor for op in outside for tensor in op.outputs)]
+            branches[0].outputs, _ = copy.fill(given, [v.following for v in states])
+            branches[1].outputs = [branches[1].resolve(v.parameter) for v in states]
+            case = add_case(taken, branches, scope, facts=Facts(skips_adjoints=True))
+    keep_shapes([v.following for v in states], case.outputs)
+    for variable, tensor in zip(states, case.outputs, strict=True):
+        body.outputs[variable.place] = tensor
+    keep_live(body, ordered({tensor.op for tensor in body.outputs}))
+
+
+class _Around(dict):
+    """New tensor by old one of the graph around a branch, which captures what it has not made."""
+
+    def __init__(self, branch):
+        super().__init__()
+        self._branch = branch
+
+    def __missing__(self, tensor):
+        self[tensor] = self._branch.resolve(tensor)
+        return self[tensor]
+
+
+def _is_otherwise(tensor, value):
+    if tensor.dtype.kind != "b":
+        return not_equal(tensor, as_tensor(tensor.dtype.type(0)))
+    return logical_not(tensor) if value else tensor
+
+
+# What an adjoint iteration starts from.
+
+
+def _starts(states, taken, truths):
+    """What leaves all adjoints unchanged where it is as it mostly is: ``(tensor, value)``.
+
+    Adjoints are zero then, and truth values are what they are in iterations that replace nothing.
+    None where there is nothing of that kind.
+    """
+    cleared = {change for changes in taken.values() for change in changes}
+    for values in product((False, True), repeat=len(truths)):
+        given = _Given(dict(zip(truths, values, strict=True)), cleared)
+        if (taken or truths) and _are_unchanged(states, dict.fromkeys(taken, ZERO), given):
+            return [*((tensor, False) for tensor in taken), *given.truths.items()]
+    scalars = [v.parameter for v in states if v.parameter.spec.rank == 0]
+    given = _Given({}, cleared)
+    if not taken or not _are_unchanged(states, dict.fromkeys((*taken, *scalars), ZERO), given):
+        return None
+    for scalar in scalars.copy():
+        fewer = [other for other in scalars if other is not scalar]
+        if _are_unchanged(states, dict.fromkeys((*taken, *fewer), ZERO), given):
+            scalars = fewer
+    found = (*taken, *scalars)
+    return [(tensor, False) for tensor in found] if len(found) <= SKIPPED_ADJOINTS else None
+
+
+def _are_unchanged(states, known, given):
+    """Whether an iteration leaves all of its variables as they are."""
+    wanted = [known.get(v.parameter, v.parameter) for v in states]
+    return _are(_results([v.following for v in states], known, given), wanted)
+
+
+def _taken(loop, states):
+    """Items of adjoints that a body reads, each with what sets them to zero then."""
+    parameters, found = {v.parameter for v in states}, {}
+    cleared = [
+        op for op in loop.body.operations if op.record is SET_ITEM and _is_zero(op.inputs[1])
+    ]
+    for op in loop.body.operations:
+        is_item = op.record is GETITEM and op.outputs[0].spec.rank == 0
+        if is_item and _first(op.inputs[0]) in parameters:
+            changes = [c for c in cleared if c.inputs[0] is op.inputs[0] and _is_there(op, c)]
+            if changes:
+                found[op.outputs[0]] = changes
+    return found
+
+
+def _first(version):
+    """The array that a version is one of."""
+    while version.op.record in (SET_ITEM, ADD_ITEM):
+        version = version.op.inputs[0]
+    return version
+
+
+def _is_there(read, change):
+    """Whether two operations are of the same item."""
+    same = read.attrs["key"] == change.attrs["key"]
+    pairs = zip(indices_of(read), indices_of(change), strict=True) if same else ()
+    return same and all(one is other or (type(one) is int and one == other) for one, other in pairs)
+
+
+def _moves(states, taken):
+    """Whether what is added to an array that adjoints are taken from has been chosen."""
+    sources = {_first(tensor.op.inputs[0]) for tensor in taken}
+    values = [
+        op.inputs[1] for v in states if v.parameter in sources for op in _additions(v.following)
+    ]
+    return bool(values) and all(map(_is_chosen, values))
+
+
+def _additions(version):
+    """What adds to an array, in branches too."""
+    while version.op.record in (SET_ITEM, ADD_ITEM, CASE):
+        op = version.op
+        if op.record is CASE:
+            branches = Branch(op).branches
+            ends = [branch.outputs[version.index] for branch in branches]
+            for end in ends:
+                yield from _additions(end)
+            starts = {b.sources.get(_first(e)) for b, e in zip(branches, ends, strict=True)}
+            start = starts.pop() if len(starts) == 1 else None
+            if start is None:
+                return
+            version = start
+        else:
+            if op.record is ADD_ITEM:
+                yield op
+            version = op.inputs[0]
+
+
+def _is_chosen(value):
+    """Whether a value is an adjoint or zero, as a truth value says."""
+    op = value.op
+    if op.record is WHERE:
+        return any(map(_is_zero, op.inputs[1:])) or any(map(_is_chosen, op.inputs[1:]))
+    if op.record is CASE:
+        return any(_is_chosen(branch.outputs[value.index]) for branch in Branch(op).branches)
+    source = getattr(value.graph, "sources", {}).get(value)
+    if source is not None and source.graph.owner is not None and not is_loop(value.graph.owner):
+        return _is_chosen(source)
+    linear = op.record in (multiply.record, SCALE, SCALE_BACK, IDENTITY) or op.record.linear
+    return bool(linear) and op.record is not GETITEM and any(map(_is_chosen, op.inputs))
+
+
+def _is_zero(tensor):
+    op = tensor.op
+    return op.record is CONSTANT and op.attrs["value"].dtype.kind in "fc" and not op.attrs["value"]
+
+
+def _replacing(loop, writes):
+    """What wrote truth values, by which a loop replaced a largest or smallest number."""
+    found = {}
+    for op in loop.body.operations:
+        write = _replacement(op.inputs[0], writes) if op.record is WHERE else None
+        if write is not None:
+            found[op.inputs[0]] = write
+    return found if len(found) <= SKIPPED_TRUTHS else {}
+
+
+def _replacement(truth, writes):
+    """What wrote a truth value that says whether an iteration replaced an extreme; or None."""
+    read = truth.op.record is READ and truth.spec.rank == 0 and truth.dtype.kind == "b"
+    saved = writes.get(_array(truth.op.inputs[0])) if read else None
+    if saved is None or len(saved) != 1:
+        return None
+    value = saved[0].inputs[2]
+    owner = getattr(value.graph, "owner", None)
+    if owner is None or not is_loop(owner):
+        return None
+    truths = (each for variable in Loop(owner).variables() for each in _replacements(variable))
+    return saved[0] if any(value is each for each in truths) else None
+
+
+def _replacements(variable):
+    """Truth values by which an iteration replaces a number with larger, or smaller, ones."""
+    found, number = [], variable.following
+    while number.op.record is WHERE:
+        truth, *ways = number.op.inputs
+        compared = truth.op.inputs if truth.op.record in COMPARISONS else ()
+        if not (_are(compared, ways) or _are(compared, ways[::-1])) or len(compared) != 2:
+            return []
+        found.append(truth)
+        number = next((way for way in ways if way is variable.parameter), ways[1])
+    return found if number is variable.parameter else []
+
+
+def _array(handle):
+    """The tensor that a handle comes from, around bodies and before loops."""
+    while True:
+        graph = handle.graph
+        source = getattr(graph, "sources", {}).get(handle)
+        if source is None:
+            return handle
+        handle = source
+
+
+# What the results of a body are where something is known.
+
+
+def _are(results, others):
+    return len(results) == len(others) and all(map(is_, results, others))
+
+
+def _results(ends, known, given):
+    """What tensors are: zero, or a tensor that they are equal to."""
+    values = dict(known)
+    for op in ordered({tensor.op for tensor in ends}):
+        inputs = [values.get(tensor, tensor) for tensor in op.inputs]
+        found = _RULES.get(op.record, _linear)(op, inputs, given)
+        for tensor, value in zip(op.outputs, found or (), strict=False):
+            if value is not None:
+                values.setdefault(tensor, value)
+    return [values.get(tensor, tensor) for tensor in ends]
+
+
+def _zero_of(inputs):
+    """Zero, if all inputs are that."""
+    if not all(isinstance(each, _Nothing) for each in inputs):
+        return None
+    return [ZERO if _has_zero(inputs) else NUMBER]
+
+
+def _has_zero(inputs):
+    """Whether an adjoint that is zero is among inputs."""
+    return any(each is ZERO for each in inputs)
+
+
+def _constant(op, inputs, given):
+    return [NUMBER] if _is_zero(op.outputs[0]) else None
+
+
+def _linear(op, inputs, given):
+    places = op.record.linear or ()
+    if places is True:
+        places = [place for place, x in enumerate(op.inputs) if x.spec.differentiable]
+    one = len(op.outputs) == 1 and op.outputs[0].spec.rank == 0 and op.record.selects is False
+    return _zero_of([inputs[place] for place in places]) if one and places else None
+
+
+def _scaled(op, inputs, given):
+    return [ZERO] if inputs[0] is ZERO else None
+
+
+def _same(op, inputs, given):
+    return [inputs[0]]
+
+
+def _product(op, inputs, given):
+    """An adjoint that is zero stays zero; the number zero makes NaN of an infinite one."""
+    return [ZERO] if _has_zero(inputs) else None
+
+
+def _sum(op, inputs, given):
+    left = [value for value in inputs if not isinstance(value, _Nothing)]
+    if not left:
+        return _zero_of(inputs)
+    return left if len(left) == 1 and left[0].spec == op.outputs[0].spec else None
+
+
+def _difference(op, inputs, given):
+    one, other = inputs
+    if isinstance(other, _Nothing):
+        return _zero_of(inputs) if isinstance(one, _Nothing) else [one]
+    return None
+
+
+def _added_item(op, inputs, given):
+    return [inputs[0]] if isinstance(inputs[1], _Nothing) else None
+
+
+def _set_item(op, inputs, given):
+    """A zero where an item was zero."""
+    array, value = inputs[:2]
+    if not isinstance(value, _Nothing) or not isinstance(array, Tensor):
+        return None
+    return [array] if op in given.cleared else None
+
+
+def _chosen(op, inputs, given):
+    if op.inputs[0] in given.truths:
+        return [inputs[1 if given.truths[op.inputs[0]] else 2]]
+    return _zero_of(inputs[1:]) or ([inputs[1]] if inputs[1] is inputs[2] else None)
+
+
+def _either(op, inputs, given):
+    """What all branches agree on."""
+    ways = []
+    for branch in Branch(op).branches:
+        known = dict(zip(branch.inputs, inputs[1:], strict=True))
+        ways.append(_results(branch.outputs, known, given))
+    return [_agreed(results) for results in zip(*ways, strict=True)]
+
+
+def _agreed(results):
+    if all(isinstance(each, _Nothing) for each in results):
+        return _zero_of(results)[0]
+    return results[0] if all(each is results[0] for each in results) else None
+
+
+_RULES = {
+    CONSTANT: _constant,
+    IDENTITY: _same,
+    multiply.record: _product,
+    add.record: _sum,
+    subtract.record: _difference,
+    ADD_N: _sum,
+    ADD_ITEM: _added_item,
+    SET_ITEM: _set_item,
+    WHERE: _chosen,
+    CASE: _either,
+    divide.record: _scaled,
+    SCALE: _scaled,
+    SCALE_BACK: _scaled,
+}
