@@ -14,7 +14,7 @@ from nbta.compiler import array_code
 from nbta.compiler.access_sets import OF_ITEMS, is_within
 from nbta.compiler.loop_ends import settled
 from nbta.compiler.prefetch import look_ahead
-from nbta.compiler.promoted_items import Promoted, promotable
+from nbta.compiler.promoted_items import Promoted, carried, promotable
 from nbta.compiler.short_counted_loops import is_short_counted_loop
 from nbta.compiler.stencils import Rows, indices_of, stencils
 from nbta.compiler.sums import Sums, free_sums, goes_in_vectors, is_free_of_loops
@@ -337,14 +337,17 @@ def _rows(code, loop, variables, captured, between):
 
 def _promoted(code, loop, variables, captured) -> Promoted | None:
     """The loop's items that stay in registers; None for none."""
-    items = [
-        item for item in promotable(loop, code.counts) if variables[item.variable.place].may_change
-    ]
-    if not items:
+    items, moving = (
+        [each for each in found(loop, code.counts) if variables[each.variable.place].may_change]
+        for found in (promotable, carried)
+    )
+    if not (items or moving):
         return None
     _bind(code, loop.body, variables, captured)
-    blocks = [variables[item.variable.place].value for item in items]
-    promoted = Promoted(code, items, lambda index: _on_entry_of(code, index, loop.body), blocks)
+    blocks = {each.variable: variables[each.variable.place].value for each in (*items, *moving)}
+    promoted = Promoted(
+        code, items, moving, lambda index: _on_entry_of(code, index, loop.body), blocks
+    )
     if not promoted.is_plain:
         return None
     code.promote(loop.body, promoted)
@@ -1302,9 +1305,8 @@ class Emitter(Code):
             return self.add(store)
         with self.nest(when(promoted.guard)):
             self.add(store)
-        name, value = promoted.name(op), self.scalar(op.inputs[1])
         with self.nest(when(f"not {promoted.guard}")):
-            self.add(assign(name, f"fast_add({name}, {value})"))
+            self.add(*promoted.added(op, self.scalar(op.inputs[1])))
         return None
 
     def _note_promoted(self, op):
@@ -1314,7 +1316,7 @@ class Emitter(Code):
             return
         if promoted.holds(op, self.values[op.inputs[0]]):
             with self.nest(when(f"not {promoted.guard}")):
-                self.add(assign(self.scalar(op.outputs[0]), promoted.name(op)))
+                self.add(*promoted.read(op, self.scalar(op.outputs[0])))
 
     def _is_seen(self, op):
         """Whether all indices are proven to be within their axes where a loop has no guard."""

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from compact import compact_source
 from fuzz.ways import executed
+from loop_programs import ranged
 
 import nbta
 from nbta.testing import check_grads
@@ -271,3 +272,100 @@ def test_random_loops(seed):
 @pytest.mark.parametrize("seed", range(40, 60))
 def test_random_loops_in_machine_code(seed):
     compare(seed, True, (14, 12, 25, 3))
+
+
+# Sums that the next iteration takes.
+
+
+def taken(step):
+    """A loop down an array, in which ``step(y, a, j)`` changes it after item j is cleared."""
+
+    def f(x):
+        n = x.shape[0]
+
+        def iteration(k, y, s):
+            j = n - 1 - k
+            a = y[j]
+            y = nbta.set_item(y, j, 0.0)
+            return step(y, 0.5 * a * x[j], j), s + a * x[j]
+
+        y, s = ranged(2, lambda t, y, s: ranged(n - 2, iteration, y + 1.0, s), x, 0.0)
+        return s + nbta.sum(y * x)
+
+    return f
+
+
+def to_the_next(y, a, j):
+    return nbta.add_item(y, j - 1, a)
+
+
+def twice(y, a, j):
+    return to_the_next(to_another_too(y, a, j), nbta.sin(a), j)
+
+
+def to_another_too(y, a, j):
+    return to_the_next(nbta.add_item(y, j - 2, a), nbta.sin(a), j)
+
+
+def at_an_index_of_a_value(y, a, j):
+    return nbta.add_item(to_the_next(y, a, j), nbta.cast(a > 0.2, "int64"), a)
+
+
+def of_its_own(y, a, j):
+    return nbta.add_item(y, j, a)
+
+
+def of_the_one_after(y, a, j):
+    return nbta.add_item(y, j - 2, a)
+
+
+def before_it_is_set(y, a, j):
+    return nbta.set_item(to_the_next(y, a, j), j - 1, 0.5)
+
+
+def before_another_is_set(y, a, j):
+    return nbta.set_item(to_the_next(y, a, j), 3, 0.5)
+
+
+def before_it_is_read(y, a, j):
+    y = to_the_next(y, a, j)
+    return nbta.add_item(y, j, y[j - 1])
+
+
+STEPS = [
+    (to_the_next, 0), (twice, 2), (to_another_too, 1), (at_an_index_of_a_value, 1),
+    (of_its_own, 0), (of_the_one_after, 0), (before_it_is_set, 0), (before_another_is_set, 0),
+    (before_it_is_read, 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("step", "sums"), STEPS)
+def test_sums_that_the_next_iteration_takes(step, sums):
+    f = taken(step)
+    plain = nbta.function(f, compiled=True)
+    ways = [nbta.value_and_grad(f, compiled=kind) for kind in (True, False)]
+    for n in (15, 4, 14):
+        x = np.random.default_rng(n).uniform(0.1, 1.0, n)
+        found, expected = (way(x) for way in ways)
+        np.testing.assert_allclose([plain(x), found[0]], expected[0], rtol=1e-12)
+        np.testing.assert_allclose(found[1], expected[1], rtol=1e-11, atol=1e-14)
+    source = compact_source(plain)
+    assert len(re.findall(r"^ +(r\d+) = fast_add\(\1, ", source, re.M)) == sums
+
+
+def test_gradients_of_recurrences_in_tables():
+    def f(x):
+        c = x.copy()
+        for i in range(1, len(c)):
+            for j in range(1, c.shape[1]):
+                c[i, j] = x[i, j] * min(c[i - 1, j], c[i, j - 1]) + np.sin(c[i - 1, j - 1])
+        return np.sum(c[-1] * c[-1])
+
+    ways = [nbta.value_and_grad(f, compiled=kind) for kind in (True, False)]
+    for m in (14, 5, 1030):
+        x = np.random.default_rng(m).uniform(0.1, 1.0, (3, m))
+        found, expected = (way(x) for way in ways)
+        np.testing.assert_allclose(found[0], f(x), rtol=1e-12)
+        np.testing.assert_allclose(found[1], expected[1], rtol=1e-11, atol=1e-14)
+    assert re.search(r"^ +(r\d+) = fast_add\(\1, ", compact_source(ways[0]), re.M)
+    check_grads(f, (np.random.default_rng(1).uniform(0.1, 1.0, (2, 14)),))
