@@ -332,13 +332,16 @@ class Promoted:
         ]
         with code.loop(*lines, versions=(self.guard,)):
             code.heads[-1].add(assign(self.guard, f"{few} or {count} > {COUNTED_ITERATIONS}"))
-            with code.nest(when(f"not {self.guard}")):
-                code.add(*self._begun(body))
+            self._unguarded(list(self._begun(body)))
             with code.nest(over("_", start, f"min({start} + {WATCHED_ITERATIONS}, {count})")):
                 yield
-            with code.nest(when(f"not {self.guard}")):
-                code.add(*self._ended())
+            self._unguarded(list(self._ended()))
         code.lines = around
+
+    def _unguarded(self, lines):
+        if lines:
+            with self._code.nest(when(f"not {self.guard}")):
+                self._code.add(*lines)
 
     def _begun(self, body):
         """Lines before a part: the items that it reads, and sums of nothing."""
