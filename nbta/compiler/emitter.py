@@ -14,6 +14,7 @@ from nbta.compiler import array_code
 from nbta.compiler.access_sets import OF_ITEMS, is_within
 from nbta.compiler.loop_ends import settled
 from nbta.compiler.prefetch import look_ahead
+from nbta.compiler.promoted_items import Promoted, carried, promotable
 from nbta.compiler.short_counted_loops import is_short_counted_loop
 from nbta.compiler.stencils import Rows, indices_of, stencils
 from nbta.compiler.sums import Sums, free_sums, goes_in_vectors, is_free_of_loops
@@ -39,6 +40,7 @@ from nbta.loops import (
 from nbta.ops.core.arithmetic import add, multiply, subtract
 from nbta.ops.core.dispatch import CONSTANT, PARAMETER
 from nbta.ops.core.shaping import CAST, SHAPE, SIZE
+from nbta.ops.indexing.items import GETITEM
 from nbta.ops.loops.branch import CASE
 from nbta.ops.loops.iteration_counts import is_integer, iterations_on_entry, plain_limit
 from nbta.ops.loops.loop import WHILE
@@ -300,8 +302,13 @@ def emit_while(code, op) -> None:
     short_counted = (
         iterations is not None and rows is None and is_short_counted_loop(loop, code.counts)
     )
-    asked = _Asked() if iterations is None else _asked(code, loop, size, rows)
-    each = _each_iteration(code, body, iterations, rows, short_counted, asked)
+    alone = size is not None and rows is None and between is None and size < VERY_LARGE_BODY
+    promoted = _promoted(code, loop, variables, captured) if alone else None
+    if promoted is not None:
+        each = promoted.each_iteration(body, iterations, _watch_word(code))
+    else:
+        asked = _Asked() if iterations is None else _asked(code, loop, size, rows)
+        each = _each_iteration(code, body, iterations, rows, short_counted, asked)
     with progress_bar(code, op) as counter, each:
         for variable in variables:
             variable.enter()
@@ -342,6 +349,25 @@ def _rows(code, loop, variables, captured, between):
     rows = Rows(code, found, first, [variables[each.variable.place].value for each in found])
     code.keep_in_rows(loop.body, rows)
     return rows
+
+
+def _promoted(code, loop, variables, captured) -> Promoted | None:
+    """The loop's items that stay in registers; None for none."""
+    items, moving = (
+        [each for each in found(loop, code.counts) if variables[each.variable.place].may_change]
+        for found in (promotable, carried)
+    )
+    if not (items or moving):
+        return None
+    _bind(code, loop.body, variables, captured)
+    blocks = {each.variable: variables[each.variable.place].value for each in (*items, *moving)}
+    promoted = Promoted(
+        code, items, moving, lambda index: _on_entry_of(code, index, loop.body), blocks
+    )
+    if not promoted.is_plain:
+        return None
+    code.promote(loop.body, promoted)
+    return promoted
 
 
 class _Asked(NamedTuple):
@@ -988,6 +1014,7 @@ class Emitter(Code):
         self.turned: list = []  # by loop around, blocks of variables that change places
         self.asked: set = set()  # matrices whose rows a loop over tiles asks for, with the tiles
         self._rows: dict = {}  # by addition to an item of a stencil, the rows of its loop
+        self._promoted: dict = {}  # by body of a loop, its items that are in registers
 
     def bind(self, tensor, value) -> None:
         """Say what stands for a tensor."""
@@ -1043,9 +1070,18 @@ class Emitter(Code):
         self.call_guards(body, rows.guard, rows.guard)
         self._rows.update(dict.fromkeys(rows.operations, rows))
 
+    def promote(self, body, promoted) -> None:
+        """Keep some items of a loop in registers, where no guard holds."""
+        self.call_guards(body, promoted.guard, promoted.guard)
+        self._promoted[body] = promoted
+
     def guard(self, index, dimension) -> str | None:
         """See `Code.guard`; of an index that each iteration around raises by as much."""
-        body = self._graph
+        return self.guard_in(self._graph, index, dimension)
+
+    def guard_in(self, graph, index, dimension) -> str | None:
+        """`guard`, of an index in a graph."""
+        body = graph
         while is_body_of_branch(body):
             body = body.outer
         known = dimension.isdigit() or self.level_of([dimension]) < self.level
@@ -1057,7 +1093,7 @@ class Emitter(Code):
         if form is None or first is None or abs(form[1]) > WATCHED_ITERATIONS:
             return None
         place, iterations, head = (
-            (body, body is not self._graph),
+            (body, body is not graph),
             self._counted[body],
             self.heads[-1],
         )
@@ -1248,6 +1284,7 @@ class Emitter(Code):
             return self.call_python(op)
         rule(self, op)
         self._note_settled(op)
+        self._note_promoted(op)
         return look_ahead(self, op)
 
     def _note_settled(self, op):
@@ -1268,7 +1305,7 @@ class Emitter(Code):
         """See `Code.addition`: where iterations are few or a guard holds; else in a row."""
         op, rows = self._op, self._rows.get(self._op)
         if rows is None:
-            return self.add(store)
+            return self._promoted_addition(store)
         if self.values[op.outputs[0]].base is not rows.block(op).base or not self._is_seen(op):
             raise NotCompiledError(f"{op.name} adds where rows do not go")
         with self.nest(when(rows.guard)):
@@ -1278,6 +1315,25 @@ class Emitter(Code):
             with self.nest(when(f"not {rows.guard}")):
                 self.add(*kept)
         return None
+
+    def _promoted_addition(self, store):
+        op, promoted = self._op, self._promoted.get(self._op.graph)
+        if promoted is None or not promoted.holds(op, self.values[op.outputs[0]]):
+            return self.add(store)
+        with self.nest(when(promoted.guard)):
+            self.add(store)
+        with self.nest(when(f"not {promoted.guard}")):
+            self.add(*promoted.added(op, self.scalar(op.inputs[1])))
+        return None
+
+    def _note_promoted(self, op):
+        """Let a read give what is in a register."""
+        promoted = self._promoted.get(op.graph)
+        if op.record is not GETITEM or promoted is None:
+            return
+        if promoted.holds(op, self.values[op.inputs[0]]):
+            with self.nest(when(f"not {promoted.guard}")):
+                self.add(*promoted.read(op, self.scalar(op.outputs[0])))
 
     def _is_seen(self, op):
         """Whether all indices are proven to be within their axes where a loop has no guard."""
