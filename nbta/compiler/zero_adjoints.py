@@ -19,6 +19,7 @@ from nbta.compiler.access_sets import indices_of
 from nbta.compiler.induction import Counts
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.program import Program, changes
+from nbta.compiler.promoted_items import promotable
 from nbta.compiler.sums import goes_in_vectors, is_free_of_loops
 from nbta.graph.copying import Copy, copied, keep_shapes
 from nbta.graph.graph import SubGraph, at_line, keep_live, running
@@ -79,7 +80,8 @@ def skip_zero_adjoints(program: Program) -> Program:
     for op in running(program):
         if is_loop(op) and op.facts.runs_adjoints and not op.facts.has_adjoint:
             loop = Loop(op)
-            if is_free_of_loops(loop) and not goes_in_vectors(loop, counts):
+            in_vectors = goes_in_vectors(loop, counts) or promotable(loop, counts)
+            if is_free_of_loops(loop) and not in_vectors:
                 found += _plan(loop, writes)
     for loop, states, starts in found:
         _branch(loop, states, starts)
