@@ -180,6 +180,13 @@ class Batched(Sent, Generic[R]):
         options = self._axes, self._argnums, self._reduction, self._compiled, self._pick
         return self.__wrapped__, self.item, *options
 
+    @property
+    def _numba_type_(self) -> Any:
+        """What Numba knows it as: something that no ``@njit`` function may call."""
+        from nbta.api.in_njit import numba_type  # what few need
+
+        return numba_type(self)
+
     def prefer_compiled(self) -> None:
         """Run compiled from now on, without waiting until that pays."""
         self._compiled = True
@@ -864,10 +871,14 @@ def jvp(
     (array([1., 4.]), array([2., 2.]))
     """
     primals, tangents = _tuples(primals, tangents)
-    traced = once(
+    return jvp_of(f, convert)(primals, tangents)
+
+
+def jvp_of(f: Any, convert: bool) -> Function[..., Any]:
+    """The function of primals and tangents that `jvp` calls."""
+    return once(
         f, ("jvp", convert), lambda: Function(weakly(_jvp, f, convert), convert=False, what="jvp")
     )
-    return traced(primals, tangents)
 
 
 def _jvp(f: Any, convert: bool, primals: Any, tangents: Any) -> Any:
@@ -996,16 +1007,20 @@ def hvp(f: Callable[..., Any], primals: T, tangents: Any, *, convert: bool = CON
     """
     alone = not isinstance(primals, tuple)
     primals, tangents = _tuples(primals, tangents)
+    found = hvp_of(f, convert)(primals, tangents)
+    return found[0] if alone else found
+
+
+def hvp_of(f: Any, convert: bool) -> Function[..., Any]:
+    """The function of primals and tangents, as tuples, that `hvp` calls."""
     # All is computed, so that arguments of a wrong shape are refused.
-    traced = once(
+    return once(
         f,
         ("hvp", convert),
         lambda: Function(
             weakly(_hvp, f, convert), pick=lambda found: found[-1], convert=False, what="hvp"
         ),
     )
-    found = traced(primals, tangents)
-    return found[0] if alone else found
 
 
 def _hvp(f: Any, convert: bool, primals: Any, tangents: Any) -> Any:
