@@ -180,13 +180,6 @@ class Batched(Sent, Generic[R]):
         options = self._axes, self._argnums, self._reduction, self._compiled, self._pick
         return self.__wrapped__, self.item, *options
 
-    @property
-    def _numba_type_(self) -> Any:
-        """What Numba knows it as: something that no ``@njit`` function may call."""
-        from nbta.api.in_njit import numba_type  # what few need
-
-        return numba_type(self)
-
     def prefer_compiled(self) -> None:
         """Run compiled from now on, without waiting until that pays."""
         self._compiled = True

@@ -27,6 +27,7 @@ from numba.extending import (
     overload,
     register_jitable,
     register_model,
+    typeof_impl,
     unbox,
 )
 
@@ -210,10 +211,10 @@ def _version_offset() -> int | None:
 @functools.cache
 def _attribute_offset(name: str) -> int | None:
     """Where a function has the address of its code or defaults; None where that is not known."""
-    if name not in ("__code__", "__defaults__"):
+    if name not in ("__code__", "__defaults__"):  # others may change what they hold
         return None
 
-    def sample(_: Any = object()) -> None:
+    def sample(_: Any = None) -> None:
         pass
 
     wanted = id(getattr(sample, name))
@@ -714,7 +715,7 @@ class NativeFunction(types.Callable):
     # Parallel loops.
 
     def keep(self, error: BaseException) -> None:
-        """Keep an error for the end of a parallel loop, if there is one: its threads drop theirs."""
+        """Keep an error for the end of a parallel loop, if any: its threads drop theirs."""
         with self._lock:
             if self.loops[0] and self._error is None:
                 self._error = error
@@ -747,6 +748,12 @@ def numba_type(function: Any) -> NativeFunction:
     if found is None or found.function is not function:  # a wrapper takes all over
         found = function.__dict__["_native"] = NativeFunction(function)
     return found
+
+
+@typeof_impl.register(Function)
+@typeof_impl.register(derivatives.Batched)
+def _typeof(function: Any, _: Any) -> NativeFunction:
+    return numba_type(function)
 
 
 @register_model(NativeFunction)
@@ -890,7 +897,7 @@ def _raise(number):
     raise_kept(number)
 
 
-def _raise_memory():
+def _raise_memory(number):
     raise_memory()
 
 
@@ -1118,79 +1125,81 @@ def _free(context: Any, builder: Any, made: Any) -> None:
 def _lower(entry: Entry, names: list[str], context: Any, builder: Any, sig: Any, args: Any) -> Any:
     """The code of a call."""
     positional, named = entry.structure
+    keys = [*range(len(positional)), *names]
     parts = [*positional, *(named[name] for name in names)]
-    triples = dict(zip([*range(len(positional)), *names], zip(parts, sig.args, args, strict=True)))
+    triples = dict(zip(keys, zip(parts, sig.args, args, strict=True), strict=True))
     order = [*range(len(positional)), *named]  # as leaves have it
     values = [found for key in order for found in _brought(*triples[key], builder)]
     calling = _Call(context, builder, entry)
-    request = calling.request
-    made = request.give(values)
-    again, ready, undo, other, elsewhere, full, raising, done = (
-        builder.append_basic_block(name)
-        for name in ("again", "ready", "undo", "other", "elsewhere", "full", "raising", "done")
-    )
+    made = calling.request.give(values)
+    blocks = {name: builder.append_basic_block(name) for name in _BLOCKS}
     code = cgutils.alloca_once(builder, INT64)
     calling.forget()
-    builder.branch(again)
+    builder.branch(blocks["again"])
+    _try(calling, blocks, code)
+    _take_from_elsewhere(calling, blocks)
+    # In a try block the code goes on after an error, without results that anybody uses.
+    for name, function in (("full", _raise_memory), ("raising", _raise)):
+        builder.position_at_end(blocks[name])
+        if name == "full":
+            calling.drop()
+            calling.step("end_call")
+        number = calling.request.load(rt.ERROR)
+        _free(context, builder, made)
+        context.compile_internal(builder, function, signature(types.none, types.int64), [number])
+        calling.request.want()
+        builder.branch(blocks["done"])
+    builder.position_at_end(blocks["done"])
+    _free(context, builder, made)
+    return calling.results()
 
-    builder.position_at_end(again)
-    request.want()
+
+_BLOCKS = ("again", "ready", "undo", "other", "elsewhere", "full", "raising", "done")
+
+
+def _try(calling: _Call, blocks: Any, code: Any) -> None:
+    """Let a program compute the results, once or again."""
+    builder = calling.builder
+    builder.position_at_end(blocks["again"])
+    calling.request.want()
     builder.store(calling.step("begin_call"), code)
     is_ready = builder.icmp_signed("==", builder.load(code), INT64(rt.READY))
-    builder.cbranch(is_ready, ready, other)
+    builder.cbranch(is_ready, blocks["ready"], blocks["other"])
 
-    builder.position_at_end(ready)
-    failed = calling.make()
-    with builder.if_then(failed, likely=False):
-        builder.branch(full)
+    builder.position_at_end(blocks["ready"])
+    with builder.if_then(calling.make(), likely=False):
+        builder.branch(blocks["full"])
     calling.offer()
     builder.store(calling.step("run_call"), code)
     is_done = builder.icmp_signed("==", builder.load(code), INT64(rt.DONE))
-    builder.cbranch(is_done, done, undo)
+    builder.cbranch(is_done, blocks["done"], blocks["undo"])
 
-    builder.position_at_end(undo)
+    builder.position_at_end(blocks["undo"])
+    # The request says where results are; the arrays that were made for them are of other lengths.
     calling.drop()
-    builder.branch(other)
+    builder.branch(blocks["other"])
 
-    builder.position_at_end(other)
-    switch = builder.switch(builder.load(code), raising)
-    switch.add_case(INT64(rt.AGAIN), again)
-    switch.add_case(INT64(rt.ELSEWHERE), elsewhere)
+    builder.position_at_end(blocks["other"])
+    switch = builder.switch(builder.load(code), blocks["raising"])
+    switch.add_case(INT64(rt.AGAIN), blocks["again"])
+    switch.add_case(INT64(rt.ELSEWHERE), blocks["elsewhere"])
 
-    builder.position_at_end(elsewhere)
-    failed = calling.make()
-    with builder.if_then(failed, likely=False):
-        builder.branch(full)
+
+def _take_from_elsewhere(calling: _Call, blocks: Any) -> None:
+    """Copy results that a program or Python left somewhere."""
+    builder, request = calling.builder, calling.request
+    builder.position_at_end(blocks["elsewhere"])
+    with builder.if_then(calling.make(), likely=False):
+        builder.branch(blocks["full"])
     calling.copy()
     calling.offer()
-    # What was left in Python is a copy of numbers, too, until it is told that they were taken.
-    for wanted in entry.wanted:
+    for wanted in calling.entry.wanted:
         if not wanted.rank:
-            word, place = request.data(wanted), request.scalar(len(entry.inputs) + wanted.number)
+            place = request.scalar(len(calling.entry.inputs) + wanted.number)
+            word = request.data(wanted)
             source = builder.inttoptr(request.load(word), cgutils.voidptr_t)
             target = builder.inttoptr(place, cgutils.voidptr_t)
             cgutils.raw_memmove(builder, target, source, INT64(wanted.dtype.itemsize), INT64(1))
             request.store(word, place)
     calling.step("end_call")
-    builder.branch(done)
-
-    builder.position_at_end(full)
-    calling.drop()
-    calling.step("end_call")
-    # In a try block the code goes on, without results that anybody uses.
-    request.want()
-    _free(context, builder, made)
-    context.compile_internal(builder, _raise_memory, signature(types.none), [])
-    builder.branch(done)
-
-    builder.position_at_end(raising)
-    request.want()
-    _free(context, builder, made)
-    number = request.load(rt.ERROR)
-    sig_of_error = signature(types.none, types.int64)
-    context.compile_internal(builder, _raise, sig_of_error, [number])
-    builder.branch(done)
-
-    builder.position_at_end(done)
-    _free(context, builder, made)
-    return calling.results()
+    builder.branch(blocks["done"])

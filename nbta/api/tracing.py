@@ -706,13 +706,6 @@ class Function(Sent, Generic[P, R]):
         traces = [trace for node in nodes for trace in _below(node)]
         return next(iter(traces), None), any(isinstance(node, _Branch) for node in nodes)
 
-    @property
-    def _numba_type_(self) -> Any:
-        """What Numba knows it as, in ``@njit`` functions that call it."""
-        from nbta.api.in_njit import numba_type  # what few need
-
-        return numba_type(self)
-
     @overload
     def __get__(self, instance: None, owner: Any = None) -> Self: ...
     @overload

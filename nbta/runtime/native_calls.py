@@ -10,7 +10,7 @@ What no record is for, and what a program refuses, is left to Python: the entry 
 a function that makes a record, or computes the results, or keeps the error.
 """
 
-import threading
+import itertools
 
 from numba import types
 
@@ -114,7 +114,7 @@ def free_slot(record, request):
 def is_unchanged(record):
     """Whether all is as a record counts on."""
     guards = words(words(record)[GUARD])
-    for k in range(words(record)[GUARDS]):
+    for k in range(words(record)[GUARDS]):  # noqa: SIM110 - compiled code has no `all`
         if seen_int(guards[2 * k]) != guards[2 * k + 1]:
             return False
     return True
@@ -249,26 +249,24 @@ class _Kept:
     """Errors that were raised in Python, on their way through compiled code, by number."""
 
     def __init__(self):
-        self._errors, self._last, self._lock = {}, 0, threading.Lock()
+        self._errors, self._numbers = {}, itertools.count(1)
 
     def keep(self, error: BaseException) -> int:
         """The number of an error from now on; those that nobody takes are dropped in the end."""
-        with self._lock:
-            self._last += 1
-            self._errors[self._last] = [error]
-            self._errors.pop(self._last - WORKSPACES, None)
-            return self._last
+        number = next(self._numbers)
+        self._errors[number] = [error]
+        self._errors.pop(number - WORKSPACES, None)
+        return number
 
     def take(self, number: int) -> BaseException:
         """The error of a number, which Numba makes twice: to look at it, and to raise it."""
-        with self._lock:
-            found = self._errors.get(number)
-            if found is None:
-                return RuntimeError(_NO_PYTHON)
-            found.append(found[0])
-            if len(found) > 2:
-                del self._errors[number]
-            return found[0]
+        found = self._errors.get(number)
+        if found is None:
+            return RuntimeError(_NO_PYTHON)
+        found.append(found[0])
+        if len(found) > 2:
+            self._errors.pop(number, None)
+        return found[0]
 
 
 _NO_PYTHON = (

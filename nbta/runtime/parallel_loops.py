@@ -73,9 +73,9 @@ def functions_of(kind, seen=None) -> dict:
     if not isinstance(kind, types.Dispatcher):
         return {}
     seen, found = seen or set(), {}
-    for overload in [] if kind in seen else list(kind.dispatcher.overloads.values()):
+    for version in [] if kind in seen else list(kind.dispatcher.overloads.values()):
         seen.add(kind)
-        for inner in getattr(overload.type_annotation, "typemap", {}).values():
+        for inner in getattr(version.type_annotation, "typemap", {}).values():
             found |= functions_of(inner, seen)
     return found
 

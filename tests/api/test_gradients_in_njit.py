@@ -3,9 +3,12 @@
 import collections
 import contextlib
 import gc
+import linecache
+import re
 import signal
 import sys
 import threading
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -14,6 +17,7 @@ from numba.core.errors import NumbaWarning, TypingError
 from numba.core.runtime import _nrt_python, rtsys
 
 import nbta
+from nbta.api.in_njit import numba_type
 from nbta.structure import leaves
 
 Point = collections.namedtuple("Point", ["at", "scale"])
@@ -32,7 +36,7 @@ def alike(found, expected):
 
 def asked(kind):
     """How often compiled code asked Python, by the type of what it calls."""
-    entries = list(kind._numba_type_.entries)
+    entries = list(numba_type(kind).entries)
     return sum(entry.asked for entry in entries)
 
 
@@ -411,7 +415,8 @@ def test_an_array_from_outside_that_is_replaced_while_threads_use_it():
     while thread.is_alive():
         data = np.full(1000, float(np.random.default_rng().integers(5)))
     thread.join()
-    assert found[0][0] >= 0.0 and found[0][1] <= 4.0
+    assert found[0][0] >= 0.0
+    assert found[0][1] <= 4.0
 
 
 # Threads, loops, and functions that take functions.
@@ -600,8 +605,14 @@ def test_no_copy_of_an_argument_is_left():
     compiled = numba.njit(lambda q, data: vg(q, data))
 
     @numba.njit
+    def raising(q, data):
+        if len(data) < len(q):
+            raise IndexError("of which Numba leaves the arguments")
+        return q.sum() + data.sum()
+
+    @numba.njit
     def failing(q, data):
-        raise IndexError("of which Numba leaves the arguments")
+        return raising(q, data)
 
     q, data = np.ones(2000)[::2], np.zeros(1000)
     compiled(q, data)
@@ -649,3 +660,16 @@ def test_a_signal_ends_a_long_call(nogil):
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert compiled(1.0, 10) > 1.0
+
+
+def test_the_page_about_it_runs():
+    page = Path(__file__).parents[2] / "docs" / "call_in_njit.md"
+    cells = re.findall(r"^```{code-cell} ipython3\n(.*?)^```$", page.read_text(), re.M | re.S)
+    names: dict = {"__name__": "page"}
+    for k, cell in enumerate(cells):
+        name = f"<page {k}>"
+        linecache.cache[name] = len(cell), None, cell.splitlines(keepends=True), name
+        exec(compile(cell, name, "exec"), names)
+    assert len(cells) == 7
+    assert np.max(np.abs(names["slope"](names["root"], names["data"]))) < 1e-12
+    assert np.array_equal(names["at"](np.ones(2)), [10.0, 10.0])
