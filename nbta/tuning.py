@@ -167,12 +167,12 @@ COUNTED_ITERATIONS = _row(
     "Of longer loops indices are checked one by one, as their last one may wrap around.",
 )  # fmt: skip
 SWEEP_AXES = _row(
-    4, "axes", "compiler.sweeps",
+    4, "axes", "compiler.short_counted_loops",
     "Bounds the sum of lengths that is the number of iterations of a loop that looks at no "
     "signals.",
 )  # fmt: skip
 SWEEP_EXTRA = _row(
-    1024, "iterations", "compiler.sweeps",
+    1024, "iterations", "compiler.short_counted_loops",
     "So many more iterations may such a loop make: as many as WATCHED_ITERATIONS.",
 )  # fmt: skip
 PREFETCHED_MATRIX = _row(

@@ -19,6 +19,7 @@ from nbta.frontend.pickling import Sent
 from nbta.frontend.source import described
 from nbta.graph.operation import Spec
 from nbta.immutable import own_numpy, refusals
+from nbta.loops import assign, attempt, comment, over
 from nbta.ops.core.dispatch import apply, define
 from nbta.ops.core.filling import zeros_like
 from nbta.runtime.numba_private import Dispatcher, cpu_target
@@ -87,10 +88,9 @@ def _emit_custom(code: Any, op: Any) -> None:
         return code.call_python(op)
     arguments = [_argument(code, tensor) for tensor in op.inputs]
     name = code.foreign(function)
-    code.add(f"# {op.name}")
     names = [code.name("r") for _ in (found if isinstance(found, types.BaseTuple) else (0,))]
     targets = _tuple(names) if isinstance(found, types.BaseTuple) else names[0]
-    code.add(f"{targets} = attempt({name}, {_tuple(arguments)})")
+    code.add(comment(op.name), assign(targets, attempt(name, arguments)))
     kept = [one for k, one in enumerate(names) if wanted is None or wanted[k]]
     for result, one, kind, lengths in zip(op.outputs, kept, kinds, dimensions, strict=True):
         _take(code, op, result, one, kind, lengths)
@@ -198,11 +198,8 @@ def _take(code: Any, op: Any, result: Any, name: str | None, kind: Any, lengths:
     block = code.result(op, dimensions=tuple(dimensions), index=result.index)
     indices = [code.name("i") for _ in dimensions]
     return code.nested(
-        [
-            f"for {i} in range({dimension}):"
-            for i, dimension in zip(indices, dimensions, strict=True)
-        ],
-        f"{window(code, block).at(*indices)} = {name}[{', '.join(indices)}]",
+        [over(*pair) for pair in zip(indices, dimensions, strict=True)],
+        assign(window(code, block).at(*indices), f"{name}[{', '.join(indices)}]"),
     )
 
 

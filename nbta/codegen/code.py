@@ -20,7 +20,17 @@ from nbta.codegen.values import (
     times,
     total,
 )
-from nbta.loops import Statement, Tuple, assign, building, call, expression, over, refuse
+from nbta.loops import (
+    Expression,
+    Statement,
+    Tuple,
+    assign,
+    building,
+    call,
+    expression,
+    over,
+    refuse,
+)
 from nbta.runtime.intrinsics import FAILED, FIRST_WORD, MEMORY, MOST_ITEMS, STATUSES, WORDS
 
 
@@ -111,7 +121,7 @@ class Code(ABC):
         self._names[stem] = number = self._names.get(stem, -1) + 1
         return f"{stem}{number}"
 
-    def add(self, *statements: Statement | str) -> None:
+    def add(self, *statements: Statement) -> None:
         """Statements, one after another."""
         self.lines.add(*statements)
 
@@ -125,7 +135,7 @@ class Code(ABC):
         yield
 
     @contextmanager
-    def nest(self, header: Statement | str):
+    def nest(self, header: Statement):
         """A block below a header; within it statements go there."""
         around = self.lines
         self.lines = around.nest(header)
@@ -133,7 +143,7 @@ class Code(ABC):
         self.lines = around
 
     @contextmanager
-    def loop(self, *lines: Statement | str, versions: tuple[str, ...] = ()):
+    def loop(self, *lines: Statement, versions: tuple[str, ...] = ()):
         """A loop of the program: what is made in it belongs to a level of its own.
 
         Its statements come below those given, of which headers have a block. With names of truth
@@ -145,7 +155,7 @@ class Code(ABC):
         self._free.append([])
         self.level += 1
         for line in lines:
-            if line.endswith(":") if isinstance(line, str) else line.blocks:
+            if line.blocks:
                 self.lines = self.lines.nest(line)
             else:
                 self.add(line)
@@ -157,7 +167,7 @@ class Code(ABC):
         self._same = same
 
     @contextmanager
-    def branch(self, header: Statement | str):
+    def branch(self, header: Statement):
         """A block that may not run: what is known in it does not hold after it."""
         same = dict(self._same)
         free, self._free[-1] = self._free[-1], []
@@ -165,7 +175,7 @@ class Code(ABC):
             yield
         self._same, self._free[-1] = same, free
 
-    def fail_if(self, condition: str) -> None:
+    def fail_if(self, condition: Expression | str) -> None:
         """Leave: the program is run again operation by operation, which tells what is wrong."""
         self.exits += STATUSES
         self.add(refuse(condition, FAILED + self.exits))

@@ -13,7 +13,7 @@ import numpy as np
 
 from nbta.codegen.values import Block, Lazy, Scalar, cast_text, numba_name, product, times, total
 from nbta.codegen.windows import Window, clear, strides_of
-from nbta.loops import Name, assign, do, expression, over, when
+from nbta.loops import Name, assign, do, expression, otherwise, over, when
 from nbta.tuning import CACHE_LINE, PREFETCH_STRETCH, SHORT_RUN, SUM_BLOCK
 
 
@@ -221,7 +221,7 @@ class Group:
         alike = [*stores, *((item.target, item.alone) for item in found)]
         with code.nest(when(" and ".join(agree))):
             _Nest(code, replace(self, sums=rest), alike).write()
-        with code.nest("else:"):
+        with code.nest(otherwise()):
             _Nest(code, self, stores).write()
         return None
 

@@ -11,7 +11,7 @@ from nbta.graph.graph import live, subgraphs
 from nbta.graph.operation import HANDLE
 from nbta.graph.order import ordered
 from nbta.graph.views import arguments, variables_in
-from nbta.loops import accumulate, assign, call, do, over, when
+from nbta.loops import accumulate, assign, call, do, otherwise, over, when
 from nbta.ops.arrays.index_lists import (
     GATHER_SLOT_LIST,
     ON_SLOT_LISTS,
@@ -486,7 +486,7 @@ def _put(code, array, start, value):
     offset = code.variable(f"{start} >> 1")
     with code.branch(when(f"{start} & 1")):
         _store(code, array, offset, value)
-    with code.branch("else:"):
+    with code.branch(otherwise()):
         if isinstance(value, Scalar):
             at = f"{array.data.name}[{offset}]"
             code.add(assign(at, cast_text(f"{at} + {value.text}", value.dtype)))
@@ -592,10 +592,8 @@ def _gather(code, op, array):
         start = array.call(code, rt.READ_SLOT, f"int64({indices.at(j)})")
         for axis, dimension in enumerate(dimensions[1:] if array.may_differ else ()):
             code.fail_if(f"{array.word(rt.DIMENSIONS + axis)} != {dimension}")
-        code.add(
-            f"copy({block.base.name}, {total(block.offset, times(j, items))}, "
-            f"{array.data.name}, {start}, {items})"
-        )
+        target = block.base.name, total(block.offset, times(j, items))
+        code.add(do("copy", *target, array.data.name, start, items))
 
 
 def _look_at_first(code, array, indices, count, known):
@@ -686,11 +684,8 @@ def _concat(code, op, array):
     with code.branch(over(j, count)):
         start = array.call(code, rt.READ_SLOT, j)
         items = code.variable(times(lengths.at(j), product(rest)), "n")
-        code.add(
-            f"copy({block.base.name}, {total(block.offset, begin)}, {array.data.name}, {start}, "
-            f"{items})",
-            accumulate(begin, items),
-        )
+        target = block.base.name, total(block.offset, begin)
+        code.add(do("copy", *target, array.data.name, start, items), accumulate(begin, items))
 
 
 def _after_rows(code, op, array, count):

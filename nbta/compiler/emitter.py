@@ -21,7 +21,21 @@ from nbta.graph.graph import everything
 from nbta.graph.operation import DATA, FLOW, HANDLE, Tensor
 from nbta.graph.order import before, ordered
 from nbta.graph.views import Branch, Loop, is_body_of_branch, place_of
-from nbta.loops import Break, Comment, Pass, assign, do, leave, over, when
+from nbta.loops import (
+    Break,
+    Evaluate,
+    Pass,
+    assign,
+    call_at,
+    comment,
+    do,
+    leave,
+    loop_while,
+    otherwise,
+    over,
+    refuse,
+    when,
+)
 from nbta.ops.core.arithmetic import add, multiply, subtract
 from nbta.ops.core.dispatch import CONSTANT, PARAMETER
 from nbta.ops.core.shaping import CAST, SHAPE, SIZE
@@ -50,7 +64,7 @@ def emit_python_call(code, op) -> None:
         for tensor in op.outputs
         if tensor.kind != FLOW
     ]
-    code.add(f"# {op.name}, in Python")
+    code.add(comment(f"{op.name}, in Python"))
     _add_call(code, Call(op, inputs, [word for _, word in outputs]))
     for tensor, word in outputs:
         _take(code, op, tensor, word)
@@ -154,8 +168,10 @@ def progress_bar(code, op):
 
 
 def _add_call(code, call):
-    code.add(assign(f"W[{ANSWER}]", INTERRUPTED), f"call(W[{PYTHON}], ({len(code.calls)},))")
-    code.add(f"refuse(W[{ANSWER}] != {OK}, W[{ANSWER}])")
+    answer = f"W[{ANSWER}]"
+    called = call_at(f"W[{PYTHON}]", len(code.calls))
+    code.add(assign(answer, INTERRUPTED), Evaluate(called))
+    code.add(refuse(f"{answer} != {OK}", answer))
     code.calls.append(call)
 
 
@@ -272,7 +288,7 @@ def emit_while(code, op) -> None:
     variables = _variables(code, loop)
     code.tiles += filter(None, [op.facts.tiling])
     code.joint += [op.name] if op.facts.has_adjoint else []
-    code.add(Comment(op.name))
+    code.add(comment(op.name))
     iterations = _iterations(code, loop, variables, captured)
     code.count(body, iterations)
     if iterations is not None:
@@ -419,7 +435,7 @@ def _each_iteration(code, body, iterations, rows, short_counted, asked):
             code.add(do("watch", "w", _watch_word(code), UNWATCHED_TURNS))
         lines = [over("_", iterations)]
     else:
-        start, word, lines = code.name("i"), _watch_word(code), ["while True:"]
+        start, word, lines = code.name("i"), _watch_word(code), [loop_while("True")]
         if iterations is not None:
             lines = [
                 over(start, 0, iterations, WATCHED_ITERATIONS),
@@ -779,7 +795,7 @@ def emit_case(code, op) -> None:
     text = code.scalar(index)
     for number, branch in enumerate(branches):
         with code.branch(_header(text, index.dtype, number, len(branches))):
-            code.add(Comment(f"{op.name}: branch {number}"))
+            code.add(comment(f"{op.name}: branch {number}"))
             begun = code.lines.size
             for parameter, value in zip(branch.inputs, captured, strict=True):
                 code.bind(parameter, value)
@@ -884,11 +900,11 @@ def _keeps_shape(variable):
 
 def _header(text, dtype, number, count):
     if count == 1:
-        return "if True:"
+        return when("True")
     if number == count - 1:
-        return "else:"
+        return otherwise()
     test = text if dtype.kind == "b" else f"{text} == {number}"
-    return f"{'el' * (number > 0)}if {test}:"
+    return otherwise(test) if number else when(test)
 
 
 class _Result(_Place):
@@ -1241,11 +1257,12 @@ class Emitter(Code):
             return
         name = self.scalar(op.outputs[0])
         if isinstance(found, bool):
-            self.add(f"{name} = boolean({name} {f'or not {ends}' if found else f'and {ends}'})")
+            other = f"or not {ends}" if found else f"and {ends}"
+            self.add(assign(name, f"boolean({name} {other})"))
             return
         other, sign, more = found
         text = _summed([self.scalar(other), self.scalar(more)], sign)
-        self.add(f"{name} = {cast_text(f'({name} if {ends} else {text})', op.outputs[0].dtype)}")
+        self.add(assign(name, cast_text(f"({name} if {ends} else {text})", op.outputs[0].dtype)))
 
     def addition(self, store) -> None:
         """See `Code.addition`: where iterations are few or a guard holds; else in a row."""

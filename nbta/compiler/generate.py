@@ -13,7 +13,7 @@ from nbta.compiler.induction import Counts
 from nbta.compiler.manager import analysis
 from nbta.graph.operation import is_inexact
 from nbta.graph.order import ordered
-from nbta.loops import Comment, Function, Return, assign, do, expression, leave, refuse
+from nbta.loops import Function, Return, assign, comment, do, expression, leave, refuse
 from nbta.loops.building import finished
 from nbta.runtime.intrinsics import NOT_A_NUMBER, OK, RESIZED
 from nbta.runtime.memory import HEAD
@@ -178,7 +178,7 @@ def generate(program, emitter=Emitter) -> Generated:
 def _input(code, word, tensor, head):
     spec = tensor.spec
     base = code.base(spec.dtype, "x")
-    code.add(Comment(f"{tensor.op.name}: {spec}"))
+    code.add(comment(f"{tensor.op.name}: {spec}"))
     kind = numba_name(spec.dtype)
     given = f"w, {word}, {head}"
     code.add(assign(base.name, f"array_in({kind}, {given}, {spec.rank}, {base.number})"))

@@ -24,7 +24,7 @@ from nbta.compiler.generate import generate
 from nbta.compiler.phases import phase
 from nbta.graph.labels import written
 from nbta.graph.views import is_loop
-from nbta.loops import Attribute, Block, Break, Call
+from nbta.loops import Attribute, Block, Break, Call, do
 from nbta.loops.nodes import expressions_in
 from nbta.runtime import clock as rt
 from nbta.tuning import CLOCK_LONGEST, CLOCK_RUNS, CLOCK_SHORTEST
@@ -88,7 +88,7 @@ class InstrumentedEmitter(Emitter):
         self._written = ()
         kind = "" if rt.counts_ticks() else "system_"
         self._lap = f"{kind}lap"
-        self.add(f"start_{kind}clock(w, {self.clock.head})")
+        self.add(do(f"start_{kind}clock", "w", self.clock.head))
         self.initial.append((self.clock.head + rt.FUNCTION, rt.system_clock()))
         self._mark()
 
@@ -138,7 +138,7 @@ class InstrumentedEmitter(Emitter):
             piece.numbers += part.types
             piece.ops += part.ops
         self._numbers = []
-        self.add(f"{self._lap}(w, {self.clock.head}, {place})")
+        self.add(do(self._lap, "w", self.clock.head, place))
         self._mark()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from nbta.loops import text as texts
 from nbta.loops.nodes import (
@@ -21,7 +21,10 @@ from nbta.loops.nodes import (
     Name,
     Statement,
     Store,
+    Tuple,
+    Unpack,
     Versions,
+    While,
     as_node,
     counted,
     with_blocks,
@@ -39,19 +42,36 @@ def call(name: str, *arguments: Any) -> Call:
     return Call(Name(name), tuple(map(expression, arguments)))
 
 
-def assign(target: Any, value: Any) -> Assign | Store:
-    """Give a variable, or an item of a buffer, a value."""
+def assign(target: Any, value: Any) -> Assign | Store | Unpack:
+    """Give a variable, or an item of a buffer, a value; several variables those of a tuple."""
     target, value = expression(target), expression(value)
     if isinstance(target, Name):
         return Assign(target.id, value)
     if isinstance(target, Load):
         return Store(target, value)
+    if isinstance(target, Tuple):
+        return Unpack(tuple(name.id for name in target.items if isinstance(name, Name)), value)
     raise TypeError(f"{target} is no variable and no item")
+
+
+def comment(text: str) -> Comment:
+    """A line for people."""
+    return Comment(text)
 
 
 def accumulate(target: Any, value: Any, sign: str = "+") -> Accumulate:
     """Combine a variable, or an item of a buffer, with a value."""
     return Accumulate(expression(target), sign, expression(value))
+
+
+def call_at(address: Any, *arguments: Any) -> Call:
+    """A call of the machine code at an address, which gives a number."""
+    return call("call", address, Tuple(tuple(map(expression, arguments))))
+
+
+def attempt(name: str, arguments: Iterable[Any]) -> Call:
+    """A call of a user's function, which may raise."""
+    return call("attempt", name, Tuple(tuple(map(expression, arguments))))
 
 
 def do(name: str, *arguments: Any) -> Evaluate:
@@ -74,9 +94,25 @@ def over(name: str, *ends: Any) -> For:
     return counted(name, tuple(map(expression, ends)), Block())
 
 
+def loop_while(test: Any) -> While:
+    """The header of a loop as long as a test holds."""
+    return While(expression(test), Block())
+
+
 def when(test: Any) -> If:
     """The header of a branch."""
     return If(expression(test), Block(), Block())
+
+
+class Otherwise(NamedTuple):
+    """The header of what is done where no test of the branch before holds, but perhaps this one."""
+
+    test: Expression | None = None
+
+
+def otherwise(test: Any = None) -> Otherwise:
+    """See `Otherwise`."""
+    return Otherwise(None if test is None else expression(test))
 
 
 class Block:
@@ -90,11 +126,9 @@ class Block:
     def __init__(self, statements: Iterable[Statement] = ()):
         self._items: list[Statement | Block] = list(statements)
 
-    def add(self, *statements: Statement | str) -> None:
+    def add(self, *statements: Statement) -> None:
         """More statements at the end."""
-        self._items.extend(
-            texts.statement(each) if isinstance(each, str) else each for each in statements
-        )
+        self._items.extend(statements)
 
     def place(self) -> Block:
         """A block at the end whose statements come later."""
@@ -113,27 +147,19 @@ class Block:
         self._items.append(Versions(block, names))
         return block
 
-    def nest(self, header: str | Statement) -> Block:
-        """The new block of a header: of a statement with empty blocks, or such as ``while x:``.
+    def nest(self, header: Statement | Otherwise) -> Block:
+        """The new block of a header, which is a statement with empty blocks or an `Otherwise`.
 
         A header may be used several times.
         """
-        if isinstance(header, str):
-            if header == "else:":
-                return self._alternative()
-            if header.startswith("elif "):
-                otherwise = self._alternative()
-                marks, otherwise._items = otherwise._items, []
-                block = otherwise.nest(header[2:])
-                block._items.extend(marks)
-                return block
-            header = texts.header(header, Block)
+        if isinstance(header, Otherwise):
+            return self._alternative(header.test)
         statement = with_blocks(header, lambda _: Block())
         self._items.append(statement)
         return statement.blocks[0]
 
-    def _alternative(self) -> Block:
-        """The block of the last branch that is for when its test does not hold."""
+    def _alternative(self, test: Expression | None) -> Block:
+        """Where statements go when the test of the last branch does not hold, and another does."""
         marks: list[Statement | Block] = []
         while self._items and isinstance(self._items[-1], Mark | Comment):
             marks.insert(0, self._items.pop())
@@ -142,8 +168,9 @@ class Block:
             raise ValueError("no branch is there whose alternative this could be")
         while last.otherwise.size:
             (last,) = last.otherwise._items  # type: ignore[assignment, misc]
-        last.otherwise._items.extend(marks)
-        return last.otherwise
+        block = last.otherwise if test is None else last.otherwise.nest(when(test))
+        block._items.extend(marks)
+        return block
 
     @property
     def size(self) -> int:

@@ -1,6 +1,6 @@
-"""Statements and expressions that are still written as text, read once: all parsing there is.
+"""Expressions that are still written as text, read once: all parsing there is.
 
-Rules that make no nodes yet hand lines over; each becomes a node when it is added to a block, and
+Rules may hand expressions over as text; each becomes a node when a statement is made of it, and
 from there on nobody sees text. `function` reads a whole function, for tests and for a source whose
 nodes are gone, as that of a graph which was loaded from disk.
 """
@@ -21,7 +21,6 @@ from nbta.loops.nodes import (
     Binary,
     Break,
     Call,
-    Comment,
     Compare,
     Constant,
     Evaluate,
@@ -35,7 +34,6 @@ from nbta.loops.nodes import (
     Pass,
     Return,
     Select,
-    Statement,
     Store,
     Tuple,
     Unary,
@@ -72,27 +70,6 @@ def expression(text: str) -> Expression:
     if isinstance(node, Tuple) and not text.startswith("("):
         raise TextError(f"several expressions, not one: {text}")
     return node
-
-
-@lru_cache(1 << 12)
-def statement(text: str) -> Statement:
-    """A statement of one line, which has no block but that of a branch that leaves."""
-    if text.startswith("#"):
-        return Comment(text[1:].removeprefix(" "))
-    (found,) = ast.parse(text).body
-    return _statement(found, list)
-
-
-def header(text: str, block: Callable) -> Statement:
-    """A statement of the header of a block; ``block()`` gives the block."""
-    found = _headed(text)
-    return _STATEMENTS[type(found)](found, lambda _: block())
-
-
-@lru_cache(1 << 10)
-def _headed(text):
-    (found,) = ast.parse(f"{text} pass").body
-    return found
 
 
 def function(source: str, block: Callable) -> Function:

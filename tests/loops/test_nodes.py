@@ -3,7 +3,22 @@
 import pytest
 
 from nbta import loops
-from nbta.loops import Block, Constant, For, If, Load, Logical, Name, Select, Unary, call
+from nbta.loops import (
+    Block,
+    Constant,
+    For,
+    If,
+    Load,
+    Logical,
+    Name,
+    Select,
+    Unary,
+    assign,
+    call,
+    otherwise,
+    over,
+    when,
+)
 from nbta.loops.nodes import ONE, ZERO, expressions_in, names_in, names_of, statements_in
 
 a, b, i, n = map(Name, "abin")
@@ -55,18 +70,18 @@ def test_names_come_in_the_order_in_which_they_are_printed():
 
 def test_places_are_filled_later():
     block = Block()
-    block.add("a = 1")
+    block.add(assign("a", 1))
     place = block.place()
-    block.add("c = 3")
-    place.add("b = 2")
+    block.add(assign("c", 3))
+    place.add(assign("b", 2))
     assert [str(each) for each in block] == ["a = 1", "b = 2", "c = 3"]
     assert (block.size, len(block)) == (3, 3)
 
 
 def test_blocks_below_headers_and_statements():
     block = Block()
-    block.nest("for i in range(n):").add("x[i] = 0")
-    block.nest(For("j", ZERO, n, ONE, Block())).add("x[j] = 1")
+    block.nest(over("i", n)).add(assign("x[i]", 0))
+    block.nest(For("j", ZERO, n, ONE, Block())).add(assign("x[j]", 1))
     loop, other = block
     assert (loop.variable, loop.stop, other.variable) == ("i", n, "j")
     assert list(names_of(loop)) == ["i", "n", "x", "i"]
@@ -75,20 +90,20 @@ def test_blocks_below_headers_and_statements():
 
 def test_branches_have_alternatives():
     block = Block()
-    block.nest("if a:").add("x = 1")
-    block.nest("elif b:").add("x = 2")
-    block.nest("else:").add("x = 3")
+    block.nest(when(a)).add(assign("x", 1))
+    block.nest(otherwise(b)).add(assign("x", 2))
+    block.nest(otherwise()).add(assign("x", 3))
     (branch,) = block
     (other,) = branch.otherwise
     assert isinstance(other, If)
     assert str(branch) == "if a:\n    x = 1\nelif b:\n    x = 2\nelse:\n    x = 3"
     with pytest.raises(ValueError, match="no branch"):
-        Block().nest("else:")
+        Block().nest(otherwise())
 
 
 def test_marks_before_an_alternative_go_into_it():
     block = Block()
-    block.nest("if a:").add("x = 1")
+    block.nest(when(a)).add(assign("x", 1))
     block.add(loops.Mark(7))
-    block.nest("elif b:").add("x = 2")
+    block.nest(otherwise(b)).add(assign("x", 2))
     assert str(next(iter(block))) == "if a:\n    x = 1\nelif b:\n    # @7\n    x = 2"

@@ -20,6 +20,8 @@ from nbta.loops import (
     Select,
     Tuple,
     Unary,
+    assign,
+    comment,
     text,
 )
 from nbta.loops.printing import Printer, literal, printed_function
@@ -96,7 +98,7 @@ def test_functions_are_printed_as_they_were_read():
 
 def test_other_names_and_remarks():
     block = Block()
-    block.add("# x: float64", "y = x[i]")
+    block.add(comment("x: float64"), assign("y", "x[i]"))
     printer = Printer({"x": "weights", "y": "weight"}, lambda remark: [remark.text.upper(), ""])
     assert list(printer.lines(block)) == ["# X: FLOAT64", "", "weight = weights[i]"]
 
@@ -116,8 +118,8 @@ def test_constants_are_printed_as_numbers_of_numpy():
 
 @pytest.mark.parametrize(
     "wrong", ["x, y[0] = z", "del x", "x = 'text'", "x: int = 3", "for x, y in range(3): pass",
-              "x = [1]", "x[0][1], y = 1, 2", "while x:\n  pass\nelse:\n  pass"],
+              "x = [1]", "x[0][1], y = 1, 2", "while x:\n        pass\n    else:\n        pass"],
 )  # fmt: skip
 def test_other_python_is_refused(wrong):
     with pytest.raises(text.TextError, match="is not of the loop IR"):
-        text.statement.__wrapped__(wrong)
+        text.function(f"def run(w):\n    {wrong}\n", Block)

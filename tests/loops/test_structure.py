@@ -1,6 +1,6 @@
 """Which statements are equal but for names and numbers."""
 
-from nbta.loops import Block, Name, text
+from nbta.loops import Block, Name, assign, comment, over, text
 from nbta.loops.structure import Replaced, Role, height, outline, shape, without_remarks
 
 KNOWN = frozenset(("pointer", "room", "float64", "address", "call", "refuse", "copy", "W", "w"))
@@ -70,9 +70,9 @@ def test_leaves_are_replaced_by_their_numbers():
 
 def test_remarks_are_left_out():
     block = Block()
-    block.add("# a remark")
-    loop = block.nest("for i in range(n):")
-    loop.add("# another", "x[i] = 1")
+    block.add(comment("a remark"))
+    loop = block.nest(over("i", "n"))
+    loop.add(comment("another"), assign("x[i]", 1))
     (found,) = without_remarks(block, Block)
     assert str(found) == "for i in range(n):\n    x[i] = 1"
     assert height(block) == 4

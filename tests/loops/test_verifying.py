@@ -2,7 +2,7 @@
 
 import pytest
 
-from nbta.loops import Block, text
+from nbta.loops import Block, assign, text
 from nbta.loops.verifying import BrokenFunctionError, verify
 
 KNOWN = {"pointer", "int64", "refuse", "f"}
@@ -62,7 +62,7 @@ def test_broken_ones_are_told_by_the_statement(lines):
 def test_versions_must_be_made_first():
     found = function("x = 1")
     block = Block(found.body)
-    block.versions("u").add("x = 1")
+    block.versions("u").add(assign("x", 1))
     found.body = tuple(block._items)
     with pytest.raises(BrokenFunctionError, match="two versions"):
         verify(found, KNOWN)

@@ -1,16 +1,15 @@
 """Two versions of a block: with guards, and with truth values known."""
 
-from nbta.loops import Block
+from nbta.loops import Block, assign, text
 
 
 def versions(*lines, names=("u",)):
     block = Block()
     inner = block.versions(*names)
     for line in lines:
-        if isinstance(line, tuple):
-            inner.nest(line[0]).add(*line[1:])
-        else:
-            inner.add(line)
+        header, *below = line if isinstance(line, tuple) else (line,)
+        source = "\n        ".join([f"    {header}", *below])
+        inner.add(*text.function(f"def run(w):\n{source}\n", Block).body)
     return "\n".join(map(str, block))
 
 
@@ -60,7 +59,7 @@ def test_other_uses_are_constants():
 
 def test_statements_that_ask_nothing_are_shared():
     block = Block()
-    block.versions("u").add("y = 2", "x = u")
+    block.versions("u").add(assign("y", 2), assign("x", "u"))
     (branch,) = block
     assert next(iter(branch.body)) is next(iter(branch.otherwise))
 
@@ -68,8 +67,8 @@ def test_statements_that_ask_nothing_are_shared():
 def test_versions_within_versions():
     block = Block()
     outer = block.versions("u")
-    outer.add("a = u")
-    outer.versions("v").add("b = v")
+    outer.add(assign("a", "u"))
+    outer.versions("v").add(assign("b", "v"))
     (branch,) = block
     assert str(branch) == (
         "if u:\n    a = True\n    if v:\n        b = True\n    else:\n        b = False\n"

@@ -12,7 +12,7 @@ import numpy as np
 
 from nbta.errors import invalid
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor
-from nbta.loops import accumulate, assign, over
+from nbta.loops import accumulate, assign, loop_while, over
 from nbta.ops.axes.reductions import argmax
 from nbta.ops.axes.reductions import sum as sum_
 from nbta.ops.core.arithmetic import (
@@ -507,7 +507,7 @@ def _emit_true(code, op) -> None:
     count = code.variable(found)
     block = code.result(op, dimensions=(count,))
     code.add(assign(i, 0), assign(place, 0))
-    with code.nest(f"while {place} < {count}:"):
+    with code.nest(loop_while(f"{place} < {count}")):
         code.add(
             assign(block.at(place), i), accumulate(place, f"int64({mask.at(i)})"), accumulate(i, 1)
         )

@@ -14,7 +14,7 @@ from nbta.codegen.fusion import extreme_of, farthest, fold_items, product_of, to
 from nbta.codegen.values import Scalar, cast_text, product, times, total
 from nbta.errors import invalid
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor, is_inexact
-from nbta.loops import assign, over, when
+from nbta.loops import Break, assign, over, when
 from nbta.ops.core import arithmetic
 from nbta.ops.core.arithmetic import (
     add,
@@ -719,7 +719,7 @@ def _place_in_run(code, along, x):
     with code.nest(along.steps()):
         code.add(assign(item, x.at(total(run, along.step))))
         with code.nest(when(same)):
-            code.add(assign(found, along.step), "break")
+            code.add(assign(found, along.step), Break())
     return found
 
 

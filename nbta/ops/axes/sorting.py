@@ -10,7 +10,7 @@ from nbta import shapes
 from nbta.codegen.values import NUMBERS, Scalar, product, times
 from nbta.errors import invalid
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor
-from nbta.loops import accumulate, assign, do, over, when
+from nbta.loops import accumulate, assign, do, loop_while, over, when
 from nbta.ops.axes.places import dimensions_of, numbers_along, take_along_axis
 from nbta.ops.axes.reductions import Along
 from nbta.ops.axes.reductions import sum as sum_
@@ -143,7 +143,7 @@ class _Run:
         """All lines; the items are then from ``source`` on."""
         code, low, high = self._code, self._name("l"), self._name("h")
         code.add(assign(self.source, 0), assign(self._target, self._count), assign(low, 0))
-        with code.nest(f"while {low} < {self._count}:"):
+        with code.nest(loop_while(f"{low} < {self._count}")):
             code.add(assign(high, f"min({low} + {_SHORT}, {self._count})"))
             self._insert(low, high)
             code.add(assign(low, high))
@@ -156,7 +156,7 @@ class _Run:
         with code.nest(over(i, f"{low} + 1", high)):
             code.add(*(assign(name, self.item(k, i)) for k, name in enumerate(held)), assign(j, i))
             before = self.item(0, f"{j} - 1")
-            with code.nest(f"while {j} > {low} and {self._less(held[0], before)}:"):
+            with code.nest(loop_while(f"{j} > {low} and {self._less(held[0], before)}")):
                 self.set(j, *(self.item(k, f"{j} - 1") for k in range(len(held))))
                 code.add(assign(j, f"{j} - 1"))
             self.set(j, *held)
@@ -164,9 +164,9 @@ class _Run:
     def _merge_all(self, low, high):
         code, width, middle, kept = self._code, self._name("w"), self._name("m"), self._name("k")
         code.add(assign(width, _SHORT))
-        with code.nest(f"while {width} < {self._count}:"):
+        with code.nest(loop_while(f"{width} < {self._count}")):
             code.add(assign(low, 0))
-            with code.nest(f"while {low} < {self._count}:"):
+            with code.nest(loop_while(f"{low} < {self._count}")):
                 code.add(assign(middle, f"min({low} + {width}, {self._count})"),
                          assign(high, f"min({middle} + {width}, {self._count})"))  # fmt: skip
                 self._merge(low, middle, high)
@@ -179,7 +179,7 @@ class _Run:
         code, i, j, k = self._code, *(self._name(stem) for stem in "ijo")
         right, count = self._name("q"), len(self._blocks)
         code.add(assign(i, low), assign(j, middle), assign(k, f"{self._target} + {low}"))
-        with code.nest(f"while {i} < {middle} and {j} < {high}:"):
+        with code.nest(loop_while(f"{i} < {middle} and {j} < {high}")):
             ours, theirs = ([self.item(n, f"{self.source} + {place}") for n in range(count)]
                             for place in (i, j))  # fmt: skip
             pairs = [(self._name(f"x{n}l"), self._name(f"x{n}r")) for n in range(count)]
@@ -263,7 +263,7 @@ def _emit_selected(code, op) -> None:
         first = f"{row} * {number} + " if wanted.spec.rank > 1 else ""
         with code.nest(over(w, number)):
             origin = selection.select(places.at(f"{first}{w}"))
-            code.add(f"{found.at(f'{row} * {number} + {w}')} = {origin}")
+            code.add(assign(found.at(f"{row} * {number} + {w}"), origin))
     selection.release()
     return None
 
@@ -298,7 +298,7 @@ class _Selection:
         """Lines that take the items of a row, from an index on."""
         code, i = self._code, self._code.name("i")
         with code.nest(over(i, self._count)):
-            code.add(f"{self._keys.at(i)} = {value.at(f'{start} + {i}')}",
+            code.add(assign(self._keys.at(i), value.at(f"{start} + {i}")),
                      assign(self._origins.at(i), i))  # fmt: skip
         code.add(
             assign(self._last, 0), assign(self._seed, 1), assign(self._top, 0), assign(self._low, 0)
@@ -313,10 +313,10 @@ class _Selection:
             code.add(assign(low, 0), assign(top, 0))
         code.add(assign(self._last, at))
         kept = self._kept.at(f"{top} - 1")
-        with code.nest(f"while {top} > 0 and {kept} <= {at}:"):
+        with code.nest(loop_while(f"{top} > 0 and {kept} <= {at}")):
             code.add(assign(low, f"{kept} + 1"), assign(top, f"{top} - 1"))
         code.add(assign(high, f"{kept} if {top} > 0 else {self._count}"))
-        with code.nest(f"while {high} - {low} > 1 and {low} <= {at}:"):
+        with code.nest(loop_while(f"{high} - {low} > 1 and {low} <= {at}")):
             self._part()
         code.add(assign(low, f"max({low}, {at} + 1)"))
         return self._origins.at(at)
@@ -421,16 +421,16 @@ def _emit_parted(code, op) -> None:
         with code.nest(over(w, number)):
             origin = selection.select(places.at(w))
             place = f"{row} * {count} + {places.at(w)}"
-            code.add(assign(found.at(place), origin), f"{ends.at(f'{w} + 1')} = {place} + 1")
+            code.add(assign(found.at(place), origin), assign(ends.at(f"{w} + 1"), f"{place} + 1"))
         with code.nest(over(i, count)):
             code.add(
-                f"{item} = {value.at(f'{row} * {count} + {i}')}", assign(part, 0), assign(own, 0)
+                assign(item, value.at(f"{row} * {count} + {i}")), assign(part, 0), assign(own, 0)
             )
             with code.nest(over(w, number)):
                 pivot = places.at(w)
                 # Those that do not come before it: of one place itself, and what comes after it.
-                code.add(accumulate(part, f"1 - ({selection.before(item, i, pivot)})"),
-                         f"{own} |= int64({selection.origin(pivot)} == {i})")  # fmt: skip
+                code.add(accumulate(part, f"1 - ({selection.before(item, i, pivot)})"))
+                code.add(accumulate(own, f"int64({selection.origin(pivot)} == {i})", "|"))
             with code.nest(when(f"{own} == 0")):
                 end = ends.at(part)
                 code.add(assign(found.at(end), i), accumulate(end, 1))
@@ -726,7 +726,7 @@ def _halve(code, op, row, names):
     low, high, middle, item, right = names
     pair = row.at(middle), item
     code.add(assign(low, 0), assign(high, row.dimensions[0]))
-    with code.nest(f"while {low} < {high}:"):
+    with code.nest(loop_while(f"{low} < {high}")):
         code.add(assign(middle, f"({low} + {high}) // 2"))
         if op.attrs["side"] == "left":
             code.add(assign(right, _comes_first(row.dtype, *pair)))

@@ -11,7 +11,7 @@ import numpy as np
 from nbta.codegen.fusion import Elementary, Elementwise, by_kind
 from nbta.codegen.values import Scalar, cast_text, product
 from nbta.graph.operation import NotDifferentiable, Spec
-from nbta.loops import assign, over
+from nbta.loops import accumulate, assign, over
 from nbta.ops.core.arithmetic import counted, divide, equal, greater, numbers, square, where
 from nbta.ops.core.descriptions import POWERS, SIGNED
 from nbta.ops.core.dispatch import CONSTANT, apply, exported
@@ -194,7 +194,7 @@ def _refuse_negative(code, value):
     found, index = code.name("q"), code.name("i")
     code.add(assign(found, "False"))
     with code.nest(over(index, product(value.dimensions))):
-        code.add(f"{found} |= {value.at(index)} < 0")
+        code.add(accumulate(found, f"{value.at(index)} < 0", "|"))
     return code.fail_if(found)
 
 

@@ -477,7 +477,7 @@ def _emit_correlate(code, op) -> None:
         with code.nest(over(i, first, end)):
             at, met = block.at(i), a.at(f"({i} + {place})")
             term = emit_product(op, (met, item), op.attrs.get("adjoints", (False, False)))
-            code.add(f"{at} = {cast_text(f'{at} {plus} {term}', dtype)}")
+            code.add(assign(at, cast_text(f"{at} {plus} {term}", dtype)))
     return None
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from nbta.codegen.values import product
 from nbta.errors import invalid
 from nbta.graph.operation import Spec
+from nbta.loops import Evaluate, call_at
 from nbta.ops.core.arithmetic import divide, multiply, real
 from nbta.ops.core.axis_arguments import operand
 from nbta.ops.core.dispatch import apply, define, exported, stands_for
@@ -51,9 +52,10 @@ def _emit(code, op) -> None:
     code.fail_if(f"{n} == 0")
     block = code.result(op, dimensions=x.dimensions)
     room = code.new(x.dtype, ("2", n))
-    places = ", ".join(address_of(one, "0") for one in (x, block, room))
+    places = [address_of(one, "0") for one in (x, block, room)]
     helper = code.helper(f"fourier_{x.dtype.name}")
-    code.add(f"call({helper}, ({places}, {n}, {product(outer)}, {op.attrs['sign']}))")
+    transformed = call_at(helper, *places, n, product(outer), op.attrs["sign"])
+    code.add(Evaluate(transformed))
 
 
 #: Along the last axis, and not divided by anything.

@@ -19,7 +19,7 @@ from nbta.codegen.values import product, times, total
 from nbta.errors import invalid
 from nbta.graph.operation import NotDifferentiable, Spec
 from nbta.kernels.factors import TRANSPOSED
-from nbta.loops import do, over
+from nbta.loops import Evaluate, call_at, do, over
 from nbta.ops.core.arithmetic import add, imag
 from nbta.ops.core.axis_arguments import operand
 from nbta.ops.core.dispatch import apply, data_spec, define, exported, stands_for
@@ -76,13 +76,13 @@ def _emit_lu(code, op) -> None:
     *outer, _, n = value.dimensions
     i, size = code.name("i"), product((n, n))
     helper = code.helper(f"lu_{block.dtype.name}")
-    routines = f"{lapack(code, 'getrf', block.dtype)}, {products(code, block.dtype)}"
-    places = f"{address_of(block, times(i, size))}, {address_of(pivots, times(i, n))}"
+    routines = lapack(code, "getrf", block.dtype), *products(code, block.dtype)
+    places = address_of(block, times(i, size)), address_of(pivots, times(i, n))
     whole = product(value.dimensions)
     target, source = ((b.base.name, b.offset or 0) for b in (block, value))
     code.add(do("copy", *target, *source, whole))
     header = over(i, product(outer))
-    code.nested([header], f"call({helper}, ({places}, {n}, {routines}))")
+    code.nested([header], Evaluate(call_at(helper, *places, n, *routines)))
 
 
 LU = define("LU", _infer_lu, _evaluate_lu, lambda op, da, _: [da], emit=_emit_lu)
@@ -138,13 +138,13 @@ def _emit_solution(code, op) -> None:
         )
     ]
     kind, flags = block.dtype.name, TRANSPOSED * op.attrs["transpose"]
-    places = f"{places[0]}, {places[1]}, {places[2]}"
-    routines = f"{lapack(code, 'trsm', block.dtype, 'blas')}, {products(code, block.dtype)}"
-    given = f"{places}, {n}, {columns}, {flags}, {routines}"
+    routines = lapack(code, "trsm", block.dtype, "blas"), *products(code, block.dtype)
+    helper = code.helper(f"lu_solve_{kind}")
+    solved = call_at(helper, *places, n, columns, flags, *routines)
     around = code.lines
     for name, dimension in zip(names, outer, strict=True):
         code.lines = code.lines.nest(over(name, dimension))
-    code.fail_if(f"call({code.helper(f'lu_solve_{kind}')}, ({given})) != 0")
+    code.fail_if(solved.differs(0))
     code.lines = around
 
 
@@ -202,10 +202,10 @@ def _each(code, op, routine, results):
     ]
     i = code.name("i") if outer else "0"
     parts = [(lu, times(i, product((n, n)))), (pivots, times(i, n)), *((t, i) for t in targets)]
-    places = ", ".join(address_of(*part) for part in parts)
+    places = [address_of(*part) for part in parts]
     helper = code.helper(f"{routine}_{lu.dtype.name}")
     headers = [over(i, product(outer))] if outer else []
-    code.nested(headers, f"call({helper}, ({places}, {n}))")
+    code.nested(headers, Evaluate(call_at(helper, *places, n)))
     for target, result in zip(targets, results, strict=True):
         if not outer:
             code.bind(result, code.local(target.at("0"), target.dtype))
@@ -274,9 +274,9 @@ def _emit_permutation(code, op) -> None:
     block = code.result(op, dimensions=value.dimensions)
     *outer, n = value.dimensions
     i = code.name("i")
-    places = f"{address_of(value, times(i, n))}, {address_of(block, times(i, n))}"
-    header = over(i, product(outer))
-    code.nested([header], f"call({code.helper('permutation')}, ({places}, {n}))")
+    places = address_of(value, times(i, n)), address_of(block, times(i, n))
+    permuted = call_at(code.helper("permutation"), *places, n)
+    code.nested([over(i, product(outer))], Evaluate(permuted))
 
 
 PERMUTATION = define(

@@ -15,7 +15,7 @@ from nbta.codegen.values import product, times, total
 from nbta.codegen.windows import held
 from nbta.errors import invalid
 from nbta.graph.operation import Spec
-from nbta.loops import assign, do, over
+from nbta.loops import Evaluate, Logical, assign, call_at, do, expression, over
 from nbta.ops.core.arithmetic import ADD_N, add_n, multiply, negative
 from nbta.ops.core.axis_arguments import integers, operand
 from nbta.ops.core.dispatch import apply, define, exported, stands_for
@@ -277,10 +277,10 @@ def _emit_cholesky(code, op) -> None:
     *outer, _, n = value.dimensions
     i, size = code.name("i"), product((n, n))
     helper = code.helper(f"cholesky_{result.dtype.name}")
-    routines = f"{lapack(code, 'potrf', result.dtype)}, {products(code, result.dtype)}"
+    routines = lapack(code, "potrf", result.dtype), *products(code, result.dtype)
     with code.nest(over(i, product(outer))):
-        places = ", ".join(address_of(one, times(i, size)) for one in (value, block))
-        code.fail_if(f"call({helper}, ({places}, {n}, {routines})) != 0")
+        places = [address_of(one, times(i, size)) for one in (value, block)]
+        code.fail_if(call_at(helper, *places, n, *routines).differs(0))
 
 
 def address_of(block, start):
@@ -399,8 +399,8 @@ def _emit_cholesky_gradient(code, op) -> None:
     i, size = code.name("i"), product((n, n))
     helper = code.helper(f"cholesky_gradient_{kind.name}")
     with code.nest(over(i, product(outer))):
-        places = ", ".join(address_of(one, times(i, size)) for one in (factor, slope, block))
-        code.add(f"call({helper}, ({places}, {work.address}, {n}, {products(code, kind)}))")
+        places = [address_of(one, times(i, size)) for one in (factor, slope, block)]
+        code.add(Evaluate(call_at(helper, *places, work.address, n, *products(code, kind))))
 
 
 def _emit_cholesky_tangent(code, op) -> None:
@@ -413,8 +413,8 @@ def _emit_cholesky_tangent(code, op) -> None:
     i, size, kind = code.name("i"), product((n, n)), block.dtype
     helper = code.helper(f"cholesky_tangent_{kind.name}")
     with code.nest(over(i, product(outer))):
-        places = ", ".join(address_of(one, times(i, size)) for one in (factor, change, block))
-        code.add(f"call({helper}, ({places}, {n}, {products(code, kind)}))")
+        places = [address_of(one, times(i, size)) for one in (factor, change, block)]
+        code.add(Evaluate(call_at(helper, *places, n, *products(code, kind))))
 
 
 CHOLESKY_GRADIENT = define(
@@ -598,8 +598,8 @@ def lapack(code, function, dtype, library="lapack"):
 
 
 def products(code, dtype):
-    """Source of the addresses of what multiplies matrices."""
-    return f"{code.helper(f'gemm_{dtype.name}')}, {code.helper(f'blas_{dtype.name}')}"
+    """Source of the addresses of the two helpers that multiply matrices."""
+    return tuple(code.helper(f"{helper}_{dtype.name}") for helper in ("gemm", "blas"))
 
 
 _PREFIXES = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
@@ -683,13 +683,13 @@ def _emit_triangular_solve(code, op) -> None:
     source = total("", *map(times, names, steps))
     target = total("", *map(times, names, windows.strides_of(code, block.dimensions)))
     helper = code.helper(f"solve_{block.dtype.name}")
-    routines = f"{lapack(code, 'trsm', block.dtype, 'blas')}, {products(code, block.dtype)}"
+    routines = lapack(code, "trsm", block.dtype, "blas"), *products(code, block.dtype)
     around = code.lines
     for name, dimension in zip(names, outer, strict=True):
         code.lines = code.lines.nest(over(name, dimension))
-    places = f"{address_of(a, source)}, {address_of(block, target)}"
-    given = f"{places}, {n}, {columns}, {flags}, {routines}"
-    code.fail_if(f"{columns} > 0 and call({helper}, ({given})) != 0")
+    places = address_of(a, source), address_of(block, target)
+    solved = call_at(helper, *places, n, columns, flags, *routines)
+    code.fail_if(Logical("and", (expression(columns) > 0, solved.differs(0))))
     code.lines = around
 
 

@@ -19,6 +19,7 @@ from nbta.codegen.values import Scalar
 from nbta.errors import invalid
 from nbta.graph.graph import within
 from nbta.graph.operation import NotDifferentiable, Spec
+from nbta.loops import assign, attempt, comment
 from nbta.ops.core.checks import TOKEN
 from nbta.ops.core.dispatch import apply, define
 from nbta.runtime.numba_private import helperlib
@@ -126,8 +127,7 @@ def _emit(code, op) -> None:
         code.foreign(attrs["generator"].function(attrs["name"], len(given))),
         code.name("r"),
     )
-    code.add(f"# {op.name}")
-    code.add(f"{found} = attempt({name}, ({''.join(f'{value}, ' for value in given)}))")
+    code.add(comment(op.name), assign(found, attempt(name, given)))
     code.bind(op.outputs[0], Scalar(code.scalar(token), TOKEN))
     code.bind(op.outputs[1], Scalar(found, op.outputs[1].dtype))
     return None
