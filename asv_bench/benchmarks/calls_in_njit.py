@@ -1,4 +1,4 @@
-"""A call of a gradient in an ``@njit`` loop: what it costs beside the machine code of the gradient."""
+"""Calls of a gradient in an ``@njit`` loop, of two numbers and of three arrays."""
 
 import numba
 import numpy as np
@@ -29,7 +29,7 @@ class CallsInNjit:
         @numba.njit
         def of_numbers(x, y, count):
             for _ in range(count):
-                value, (dx, dy) = numbers(x, y)
+                _, (dx, dy) = numbers(x, y)
                 x += 1e-12 * dx + 1e-12 * dy
             return x
 

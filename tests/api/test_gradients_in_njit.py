@@ -17,7 +17,6 @@ from numba.core.errors import NumbaWarning, TypingError
 from numba.core.runtime import _nrt_python, rtsys
 
 import nbta
-from nbta.api.in_njit import numba_type
 from nbta.structure import leaves
 
 Point = collections.namedtuple("Point", ["at", "scale"])
@@ -36,7 +35,7 @@ def alike(found, expected):
 
 def asked(kind):
     """How often compiled code asked Python, by the type of what it calls."""
-    entries = list(numba_type(kind).entries)
+    entries = list(numba.typeof(kind).entries)
     return sum(entry.asked for entry in entries)
 
 
