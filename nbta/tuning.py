@@ -603,6 +603,11 @@ FACTOR_COLUMNS = _row(
     "Columns of a right side from which on blocks are worth it, and rows up to which a factor's "
     "derivative needs none: for 8 it takes 0.13 us, in one block 0.4.",
 )  # fmt: skip
+WORKSPACES = _row(
+    64, "threads", "runtime.native_calls",
+    "Bounds the threads that call one derivative from compiled code without Python; those beyond "
+    "take turns in Python.",
+)  # fmt: skip
 
 #: Each constant's row by its name, in the order above.
 TABLE = dict(zip([name for name in list(globals()) if name.isupper()], _rows, strict=True))

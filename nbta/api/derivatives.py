@@ -864,10 +864,14 @@ def jvp(
     (array([1., 4.]), array([2., 2.]))
     """
     primals, tangents = _tuples(primals, tangents)
-    traced = once(
+    return jvp_of(f, convert)(primals, tangents)
+
+
+def jvp_of(f: Any, convert: bool) -> Function[..., Any]:
+    """The function of primals and tangents that `jvp` calls."""
+    return once(
         f, ("jvp", convert), lambda: Function(weakly(_jvp, f, convert), convert=False, what="jvp")
     )
-    return traced(primals, tangents)
 
 
 def _jvp(f: Any, convert: bool, primals: Any, tangents: Any) -> Any:
@@ -996,16 +1000,20 @@ def hvp(f: Callable[..., Any], primals: T, tangents: Any, *, convert: bool = CON
     """
     alone = not isinstance(primals, tuple)
     primals, tangents = _tuples(primals, tangents)
+    found = hvp_of(f, convert)(primals, tangents)
+    return found[0] if alone else found
+
+
+def hvp_of(f: Any, convert: bool) -> Function[..., Any]:
+    """The function of primals and tangents, as tuples, that `hvp` calls."""
     # All is computed, so that arguments of a wrong shape are refused.
-    traced = once(
+    return once(
         f,
         ("hvp", convert),
         lambda: Function(
             weakly(_hvp, f, convert), pick=lambda found: found[-1], convert=False, what="hvp"
         ),
     )
-    found = traced(primals, tangents)
-    return found[0] if alone else found
 
 
 def _hvp(f: Any, convert: bool, primals: Any, tangents: Any) -> Any:

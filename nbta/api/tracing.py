@@ -150,6 +150,11 @@ def _kind_of(value: Any, exact: bool) -> Any:
     return value
 
 
+def _types_of(kinds: Any) -> Any:
+    """What kinds say besides lengths."""
+    return tuple((k[0], len(k[1]), k[3]) if isinstance(k, tuple) else k for k in kinds)
+
+
 def lies_apart(value: Any) -> bool:
     """Whether the items of an array lie in another order than C's, so that a vector is a copy."""
     return isinstance(value, np.ndarray) and value.ndim > 1 and not value.flags.c_contiguous
@@ -674,6 +679,32 @@ class Function(Sent, Generic[P, R]):
             One for each graph.
         """
         return [trace for node in self._traces.values() for trace in _below(node)]
+
+    def trace_like(self, structure: Any) -> tuple[Any, bool]:
+        """A graph that was made for arguments of such types, whatever their lengths.
+
+        Parameters
+        ----------
+        structure : tuple
+            Arguments and keyword arguments.
+
+        Returns
+        -------
+        trace : object
+            The graph; None where there is none.
+        goes_by_lengths : bool
+            Whether Python went by lengths for arguments of such types.
+        """
+        structure = taken_apart(self.with_static(structure))
+        values = [as_leaf(path, v) for path, v in named(structure)]
+        like, kinds = (layout(structure), order_of(structure)), _types_of(kinds_of(values))
+        nodes = [
+            node
+            for (*parts, found), node in list(self._traces.items())
+            if tuple(parts) == like and (found is None or _types_of(found) == kinds)
+        ]
+        traces = [trace for node in nodes for trace in _below(node)]
+        return next(iter(traces), None), any(isinstance(node, _Branch) for node in nodes)
 
     @overload
     def __get__(self, instance: None, owner: Any = None) -> Self: ...

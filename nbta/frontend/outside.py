@@ -161,6 +161,10 @@ class Outside:
         self._inner: set[Any] = set()  # identities of codes of functions that others make
         self._recordings: list[list[str]] = []  # what `recording` gives
         self.hidden = False
+        #: What holds all places that lines look at, as pairs of a kind and an object: dicts, cells,
+        #: and functions with their code or defaults; None where others hold some.
+        self.places: list[tuple[str, Any]] | None = []
+        self._holder: tuple[str, Any] | None = None
         #: By the address of the fields of a compiled object: what stands for it.
         self.placeholders: dict[int, Any] = {}
 
@@ -169,20 +173,22 @@ class Outside:
     def read_global(self, names, name, value, changes=False) -> None:
         """Note a variable of a module, or a name of Python's own that the module does not have."""
         around = self._constant(names)
-        if name in names:
-            self._record(name, value)
-            place = (id(names), "global", name), f"{around}[{name!r}]", value, name
-            self._note_before(*place) if changes else self._note(*place)
-        elif (key := (id(names), "global", name)) not in self._seen:
-            self._seen.add(key)
-            self._check(f"{name!r} in {around}", name)
+        with self._held_by("dict", names):
+            if name in names:
+                self._record(name, value)
+                place = (id(names), "global", name), f"{around}[{name!r}]", value, name
+                self._note_before(*place) if changes else self._note(*place)
+            elif (key := (id(names), "global", name)) not in self._seen:
+                self._seen.add(key)
+                self._check(f"{name!r} in {around}", name)
 
     def read_cell(self, cell, name, value, changes=False) -> None:
         """Note a variable of a function around one from outside."""
         if id(cell) in self._cells:
             self._record(name, value)
             place = (id(cell), "cell"), self._cells[id(cell)], value, name
-            self._note_before(*place) if changes else self._note(*place)
+            with self._held_by("cell", cell):
+                self._note_before(*place) if changes else self._note(*place)
 
     def read_attribute(self, owner, name, value, changes=False) -> None:
         """Note an attribute of an object from outside; whether by ``+=`` and its like."""
@@ -198,6 +204,13 @@ class Outside:
             return
         label = f"{_name_of(owner)}.{name}"
         self._record(label, value)
+        if isinstance(owner, types.ModuleType) and vars(owner).get(name, self) is value:
+            with self._held_by("dict", vars(owner)):
+                self._read_attribute(owner, name, value, changes, text, label)
+        else:
+            self._read_attribute(owner, name, value, changes, text, label)
+
+    def _read_attribute(self, owner, name, value, changes, text, label):
         key = id(owner), "attribute", name
         if isinstance(value, types.MethodType):
             self._note(key, f"{text}.{name}.__func__", value.__func__, label)
@@ -350,6 +363,8 @@ class Outside:
         if key not in self._before and (key in self._seen or id(value) in self._made):
             return
         self._seen.add(key)
+        if not isinstance(value, tuple):
+            self.places = None
         value, owner = self._before.pop(key, value), value
         label = f"a {type(value).__name__}"
         if isinstance(value, _VIEWS):
@@ -462,7 +477,9 @@ class Outside:
         given = [name for name in _DEFAULTS if getattr(function, name)]
         text = self.root(function)
         # Notebooks give functions that were edited their new code.
-        self._check(f"{text}.__code__ is not {self._constant(code)}", f"{function.__name__}'s code")
+        with self._held_by("__code__", function):
+            changed = f"{text}.__code__ is not {self._constant(code)}"
+            self._check(changed, f"{function.__name__}'s code")
         around = f"v{len(self._lines)}"
         if cells:
             self._lines.append(f"{around} = {text}.__closure__")
@@ -471,7 +488,8 @@ class Outside:
             self._cells.setdefault(id(cell), f"{around}[{number}].cell_contents")
         for name in given:
             parts, label = getattr(function, name), f"a default of {function.__name__}"
-            self._note((id(function), name), f"{text}.{name}", parts, label, whole=True)
+            with self._held_by(name, function):
+                self._note((id(function), name), f"{text}.{name}", parts, label, whole=True)
 
     def is_inner(self, function) -> bool:
         """Whether the trace made a function, from code in that of another one."""
@@ -582,7 +600,26 @@ class Outside:
         self._expected.append(value)
         return len(self._expected) - 1
 
+    @contextlib.contextmanager
+    def _held_by(self, kind, owner):
+        """What is noted in the context is held by an object, as that is now."""
+        before, self._holder = self._holder, (kind, owner)
+        try:
+            yield
+        finally:
+            self._holder = before
+
+    def _keep_place(self):
+        """Say what holds a place that lines look at."""
+        if self._holder is None:
+            self.places = None
+        elif self.places is not None and not any(
+            kind == self._holder[0] and owner is self._holder[1] for kind, owner in self.places
+        ):
+            self.places.append(self._holder)
+
     def _check(self, condition, label):
+        self._keep_place()
         self._lines.append(f"if {condition}: return miss({len(self._labels)})")
         self._labels.append(label)
 
@@ -667,6 +704,7 @@ class Outside:
             first = self._arrays[id(value)].read.text
             self._check(f"{name} is not {first}", label)
             return
+        self._keep_place()
         read = Read(name, label, len(self._lines))
         self._lines.append("")  # which is filled in where the trace is over
         self._objects[id(value)] = name
@@ -784,6 +822,8 @@ class Outside:
         """What looks at an array again."""
         name, array, label = found.read.text, found.array, len(self._labels)
         self._labels.append(found.read.label)
+        if not found.promised and (found.tensor is None or found.fixed is not None):
+            self.places = None
         miss = f"return miss({label})"
         large, lines = array.nbytes > _SMALL, []
         number = self._expect(weakref.ref(array) if large else array)
@@ -827,9 +867,12 @@ class Looking:
         Those from outside, as they were at the trace, until that is over.
     is_empty : bool
         Whether nothing was read.
+    places : list of (str, object), or None
+        What holds all that was read; see `Outside`.
     """
 
     def __init__(self, outside, hidden):
+        self.places = outside.places
         labels, expected = outside._labels, outside._expected
         self.missed, self.arrays = "", tuple(each.array for each in hidden)
         self._specs = [(each.tensor.spec, each.read.label) for each in hidden]

@@ -104,14 +104,15 @@ cgutils = _private(
     "intrinsics build LLVM's code with it",
     "each of its functions would be some lines of llvmlite's here",
     "alloca_once alloca_once_value create_struct_proxy false_bit get_null_value is_not_null "
-    "get_or_insert_function if_likely if_unlikely memset pack_array pointer_add raw_memcpy "
+    "get_or_insert_function if_likely if_unlikely is_null memset pack_array pointer_add raw_memcpy "
+    "raw_memmove "
     "true_bit unpack_tuple voidptr_t",
 )
 imputils = _private(
     "numba.core.imputils",
-    "values of arrays and iterators are forwarded with a reference",
+    "values of arrays and iterators are forwarded with a reference, and functions are constants",
     "the methods that give the array back, and loops over arrays, would count wrong",
-    "builtin_registry impl_ret_borrowed impl_ret_new_ref iternext_impl RefType.NEW",
+    "builtin_registry impl_ret_borrowed impl_ret_new_ref iternext_impl lower_constant RefType.NEW",
 )
 cpu_target = _private(
     "numba.core.registry.cpu_target",

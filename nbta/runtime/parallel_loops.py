@@ -8,6 +8,9 @@ ended.
 
 Each of the three is overloaded by type; a type whose values hold arrays says so with an attribute
 ``used_in_loops``.
+
+Functions whose calls may need Python say so, too: a type without a value, whose ``function`` is
+what a variable of it stands for. A compiled function that calls such a one counts as one.
 """
 
 from typing import NamedTuple
@@ -58,7 +61,23 @@ def used_in_loops(kind) -> bool:
     """Whether values of a type must be told of the parallel loops that use them."""
     if isinstance(kind, types.BaseTuple):
         return any(used_in_loops(member) for member in kind)
-    return getattr(kind, "used_in_loops", False)
+    return getattr(kind, "used_in_loops", False) or bool(functions_of(kind))
+
+
+def functions_of(kind, seen=None) -> dict:
+    """Types of functions that a value of a type calls and loops must tell, by name."""
+    if getattr(kind, "used_in_loops", False) and isinstance(kind, types.Callable):
+        return {str(kind): kind}
+    if isinstance(kind, types.BaseTuple):
+        return {k: v for member in kind for k, v in functions_of(member, seen).items()}
+    if not isinstance(kind, types.Dispatcher):
+        return {}
+    seen, found = seen or set(), {}
+    for version in [] if kind in seen else list(kind.dispatcher.overloads.values()):
+        seen.add(kind)
+        for inner in getattr(version.type_annotation, "typemap", {}).values():
+            found |= functions_of(inner, seen)
+    return found
 
 
 @out_of_line
@@ -188,6 +207,7 @@ class _Loop(NamedTuple):
     exit: int
     outer: list  # variables of arrays that are there before it
     arrays: bool  # whether it uses any, also of its own
+    functions: list  # types of functions that it calls
 
 
 class _Function:
@@ -202,8 +222,10 @@ class _Function:
     def mark_loops(self):
         """Put calls around all parallel loops that use arrays."""
         for loop in self.parallel_loops():
-            if loop.arrays:
-                self.insert_calls(loop, loop.outer or [self.none(loop)])
+            if loop.arrays or loop.functions:
+                arrays = loop.outer or [self.none(loop)] * loop.arrays
+                functions = [self.function(loop, kind) for kind in loop.functions]
+                self.insert_calls(loop, arrays, functions)
 
     def parallel_loops(self):
         """The outermost loops that Numba will run in parallel; it serialises those inside."""
@@ -219,9 +241,10 @@ class _Function:
             inside = any(loop.header in outer.body for outer in found)
             if not inside and self.makes_range(entry, calls):
                 body = set(loop.body)
-                used = self.arrays_used(body)
+                used, functions = self.used(body)
                 outer = [used[name] for name in sorted(live[loop.header] & set(used))]
-                found.append(_Loop(entry, loop.header, body, end, outer, bool(used)))
+                arrays = bool(used)
+                found.append(_Loop(entry, loop.header, body, end, outer, arrays, functions))
         return found
 
     def makes_range(self, label, calls):
@@ -234,35 +257,47 @@ class _Function:
             for statement in self.blocks[label].find_insts(ir.Assign)
         )
 
-    def arrays_used(self, body):
-        """Variables in a loop that hold arrays, by name."""
-        return {
-            variable.name: variable
-            for label in sorted(body)
-            for statement in self.blocks[label].body
-            for variable in statement.list_vars()
-            if used_in_loops(self.typemap[variable.name])
-        }
+    def used(self, body):
+        """Variables in a loop that hold arrays, by name; and types of functions that it calls."""
+        arrays, functions = {}, {}
+        for label in sorted(body):
+            for statement in self.blocks[label].body:
+                for variable in statement.list_vars():
+                    kind = self.typemap[variable.name]
+                    calls = functions_of(kind)
+                    functions |= calls
+                    if not calls and used_in_loops(kind):
+                        arrays[variable.name] = variable
+        return arrays, [functions[name] for name in sorted(functions)]
 
     def none(self, loop):
         """A variable that is None, before a loop."""
+        return self.assigned(loop, types.none, ir.Const(None, self.blocks[loop.entry].loc))
+
+    def function(self, loop, kind):
+        """A variable that is a function, before a loop."""
+        value = ir.Global(str(kind), kind.function, self.blocks[loop.entry].loc)
+        return self.assigned(loop, kind, value)
+
+    def assigned(self, loop, kind, value):
+        """A variable of a type, before a loop."""
         entry = self.blocks[loop.entry]
-        variable, value = (
-            self.variable(entry.scope, types.none, entry.loc),
-            ir.Const(None, entry.loc),
-        )
+        variable = self.variable(entry.scope, kind, entry.loc)
         entry.body.insert(-1, ir.Assign(value, variable, entry.loc))
         self.func_ir._definitions[variable.name].append(value)
         return variable
 
-    def insert_calls(self, loop, arrays):
-        """Enter before a loop; leave and report on the way out."""
+    def insert_calls(self, loop, arrays, functions):
+        """Enter before a loop; leave and report on the way out.
+
+        Functions let go of the interpreter's lock, which those of arrays are called with.
+        """
         entry = self.blocks[loop.entry]
-        before = [part for array in arrays for part in self.call(enter, array)]
+        before = [part for each in (*arrays, *functions) for part in self.call(enter, each)]
         entry.body[-1:-1] = before
         end = ir.Block(entry.scope, entry.loc)
         for function in (leave, report):  # all are left before one may raise
-            end.body += [part for array in arrays for part in self.call(function, array)]
+            end.body += [p for each in (*functions, *arrays) for p in self.call(function, each)]
         end.body.append(ir.Jump(loop.exit, entry.loc))
         label = max(self.blocks) + 1
         for inside in loop.body:

@@ -1,0 +1,53 @@
+"""Calls of a gradient in an ``@njit`` loop, of two numbers and of three arrays."""
+
+import numba
+import numpy as np
+
+import nbta
+
+CALLS = 10_000
+
+
+def product(x, y):
+    return x * x * y
+
+
+def distance(q, data, scale):
+    total = 0.0
+    for i in range(len(q)):
+        total += scale[i] * (q[i] - data[i]) ** 2
+    return total
+
+
+class CallsInNjit:
+    """Seconds for ten thousand calls of a value and gradient, for two numbers and three arrays."""
+
+    def setup(self):
+        numbers = nbta.value_and_grad(product, argnums=(0, 1), compiled=True)
+        arrays = nbta.value_and_grad(distance, compiled=True)
+
+        @numba.njit
+        def of_numbers(x, y, count):
+            for _ in range(count):
+                _, (dx, dy) = numbers(x, y)
+                x += 1e-12 * dx + 1e-12 * dy
+            return x
+
+        @numba.njit
+        def of_arrays(q, data, scale, count):
+            total = 0.0
+            for _ in range(count):
+                value, g = arrays(q, data, scale)
+                total += value + g[0]
+            return total
+
+        self.numbers, self.arrays = of_numbers, of_arrays
+        self.given = np.ones(4), np.zeros(4), np.ones(4)
+        self.time_two_numbers()
+        self.time_three_arrays()
+
+    def time_two_numbers(self):
+        self.numbers(1.0, 2.0, CALLS)
+
+    def time_three_arrays(self):
+        self.arrays(*self.given, CALLS)

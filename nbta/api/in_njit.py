@@ -1,0 +1,1205 @@
+"""Traced functions and derivatives in users' own ``@njit`` functions.
+
+Each `Function` has a Numba type of its own. Typing a call makes an `Entry` for the types of the
+arguments: the function is traced for arrays of these types, and its program is in machine code
+before Numba goes on. What the user's function calls is in `nbta.runtime.native_calls`; where that
+finds no program for the lengths of a call it asks `Entry.answer`, which makes one, or computes the
+results as a call from Python does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import inspect
+import itertools
+import threading
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import from_dtype, types
+from numba.extending import (
+    NativeValue,
+    box,
+    intrinsic,
+    models,
+    overload,
+    register_jitable,
+    register_model,
+    typeof_impl,
+    unbox,
+)
+
+from nbta.api import derivatives
+from nbta.api.static import Fixed, unfixed
+from nbta.api.tracing import Function, is_text, lies_apart
+from nbta.compiler.executable import Executable, Workspace
+from nbta.errors import NbtaError, invalid
+from nbta.graph.graph import leaving
+from nbta.graph.operation import DATA, Tensor
+from nbta.runtime import native_calls as rt
+from nbta.runtime import parallel_loops
+from nbta.runtime.failures import refusal
+from nbta.runtime.intrinsics import INTERRUPTED, NOT_A_NUMBER, OK, call
+from nbta.runtime.memory import ARRAY_DTYPE, ARRAY_READY, HEAD, INT64, build_array, room
+from nbta.runtime.native_calls import kept, raise_kept, raise_memory
+from nbta.runtime.numba_private import (
+    NumbaError,
+    as_dtype,
+    cgutils,
+    cpu_target,
+    imputils,
+    signature,
+)
+from nbta.runtime.sharing import forget_python_error, hold_python, let_python_go, python_held
+from nbta.structure import describe, layout, leaves, map_leaves
+from nbta.tuning import SAVED_BUFFERS, WORKSPACES
+
+_ASK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+_TELL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+#: Lengths that a function is traced for, one after another, where Python goes by them.
+_SAMPLES = (3, 2, 1, 4, 5, 8, 10, 6, 7, 16)
+#: Conditions have no upper bound, or this one.
+_ANY = 1 << 62
+#: How often a call asks for a program before Python computes its results.
+_ATTEMPTS = 4
+_NUMBERS = types.Number | types.Boolean
+_TAKEN = "arrays, numbers, truth values, None, and tuples and named tuples of these"
+
+#: Who owns the memory of an array.
+_OWNER = types.MemInfoPointer(types.voidptr)
+
+# Arguments and results, by their types.
+
+
+class _Given:
+    """An array, a number or a truth value that a call brings."""
+
+    def __init__(self, kind: Any) -> None:
+        self.type = kind
+        is_array = isinstance(kind, types.Array)
+        self.dtype = as_dtype(kind.dtype if is_array else kind)
+        self.rank = kind.ndim if is_array else 0
+        #: Whether it is decided by each call if its items lie in another order than C's.
+        self.may_lie_apart = is_array and kind.layout != "C" and kind.ndim > 1
+        #: Whether a trace goes by its value.
+        self.is_truth = isinstance(kind, types.Boolean)
+        #: How many conditions there are on it.
+        self.conditions = self.rank + self.may_lie_apart + self.is_truth
+
+    def sample(self, length: int) -> Any:
+        """A value of the type."""
+        if self.is_truth:
+            return True
+        if not self.rank:
+            return self.dtype.type(1)
+        found = np.ones((length,) * self.rank, self.dtype)
+        return _apart(found) if self.may_lie_apart else found
+
+    def value(self, address: int, numbers: list[int]) -> Any:
+        """A copy of what lies at an address, for the numbers that conditions are on."""
+        if self.is_truth:
+            return bool(numbers[0])
+        shape = tuple(numbers[: self.rank])
+        found = np.empty(shape, self.dtype)
+        if found.size:
+            ctypes.memmove(found.ctypes.data, address, found.nbytes)
+        if not self.rank:
+            return found[()]
+        return _apart(found) if self.may_lie_apart and numbers[-1] else found
+
+
+def _apart(array: Any) -> Any:
+    """The same items in another order than C's, whatever the shape is."""
+    wide = np.empty((*array.shape[:-1], 2 * array.shape[-1]), array.dtype)
+    wide[..., ::2] = array
+    return wide[..., ::2]
+
+
+def _given(path: str, kind: Any, is_static: bool) -> Any:
+    """The structure of an argument, with a `_Given` for each value that calls bring."""
+    if isinstance(kind, types.Literal) and (is_static or isinstance(kind, types.StringLiteral)):
+        return Fixed(path, kind.literal_value)
+    kind = types.unliteral(kind)
+    if isinstance(kind, types.NoneType):
+        return Fixed(path, None) if is_static else None
+    if is_static:
+        raise refusal(f"{path} is static, and its value is not known here; give a constant")
+    if isinstance(kind, types.BaseTuple):
+        made = getattr(kind, "instance_class", None)
+        names = [f".{n}" for n in kind.fields] if made else [f"[{n}]" for n in range(len(kind))]
+        pairs = zip(names, kind, strict=True)
+        parts = [_given(path + name, part, False) for name, part in pairs]
+        return made(*parts) if made else tuple(parts)
+    item = kind.dtype if isinstance(kind, types.Array) else kind
+    is_number = isinstance(item, _NUMBERS) and item != types.float16
+    if not is_number or (isinstance(kind, types.Array) and not kind.aligned):
+        raise refusal(f"{path} is {kind}; arguments of calls in @njit functions may be {_TAKEN}")
+    return _Given(kind)
+
+
+class _Wanted:
+    """A result: its number, dtype and rank."""
+
+    def __init__(self, number: int, dtype: Any, rank: int) -> None:
+        self.number, self.dtype, self.rank = number, dtype, rank
+        item = from_dtype(dtype)
+        self.type = types.Array(item, rank, "C") if rank else item
+
+
+def _result_type(title: str, part: Any) -> Any:
+    """The type of a structure with a `_Wanted` for each result."""
+    if part is None:
+        return types.none
+    if isinstance(part, _Wanted):
+        return part.type
+    if isinstance(part, tuple):
+        inner = [_result_type(title, item) for item in part]
+        return types.BaseTuple.from_types(inner, type(part))
+    message = (
+        f"{title} gives {describe(part)}; results of calls in @njit functions may be arrays, "
+        f"numbers, None, and tuples and named tuples of these"
+    )
+    raise refusal(message)
+
+
+def _specs(title: str, result: Any) -> list[tuple[Any, int]]:
+    """Dtype and rank of each result of a trace.
+
+    Raises
+    ------
+    TypingError
+        For what compiled code has no type for.
+    """
+    found = []
+    for leaf in leaves(result):
+        if is_text(leaf) or not isinstance(leaf, Tensor) or leaf.spec.kind != DATA:
+            what = "a text" if is_text(leaf) else "a TensorArray"
+            raise refusal(f"{title} gives {what}, which a call in an @njit function cannot give")
+        if leaf.ndim is None or leaf.dtype.kind not in "biufc" or leaf.dtype == np.float16:
+            why = "whose rank is not known" if leaf.ndim is None else "which Numba does not have"
+            raise refusal(f"{title} gives {leaf.spec}, {why}; reshape or cast it")
+        found.append((leaf.dtype, leaf.ndim))
+    return found
+
+
+def _described(spec: Any) -> str:
+    dtype, rank = spec
+    return f"{dtype} of rank {rank}" if rank else str(dtype)
+
+
+# Memory that tells of changes.
+
+
+def _word(address: int) -> int:
+    return ctypes.c_int64.from_address(address).value
+
+
+@functools.cache
+def _version_offset() -> int | None:
+    """Where a dict has a word that is another one after each change; None where it has none."""
+    sample: dict[str, int] = {"a": 1}
+    place, seen = HEAD + 8, set()
+    changes = (lambda: None, lambda: sample.update(a=2), lambda: sample.update(b=3), sample.popitem)
+    for change in changes:
+        change()
+        seen.add(_word(id(sample) + place))
+    return place if len(seen) == len(changes) and sample == {"a": 2} else None
+
+
+@functools.cache
+def _attribute_offset(name: str) -> int | None:
+    """Where a function has the address of its code or defaults; None where that is not known."""
+    if name not in ("__code__", "__defaults__"):  # others may change what they hold
+        return None
+
+    def sample(_: Any = None) -> None:
+        pass
+
+    wanted = id(getattr(sample, name))
+    places = range(HEAD, type(sample).__basicsize__, 8)
+    found = [place for place in places if _word(id(sample) + place) == wanted]
+    return found[0] if len(found) == 1 else None
+
+
+def _watched(places: Any) -> list[int] | None:
+    """Addresses of words that change with places that a trace read; None where some have none."""
+    found: list[int] = []
+    for kind, owner in places:
+        if kind == "dict":
+            offset = _version_offset() if type(owner) is dict else None
+        else:
+            offset = HEAD if kind == "cell" else _attribute_offset(kind)
+        if offset is None:
+            return None
+        found.append(id(owner) + offset)
+    return found
+
+
+# Programs for lengths.
+
+
+class _Record:
+    """A program and the lengths that it is for, as compiled code finds it.
+
+    Parameters
+    ----------
+    entry : Entry
+    trace : object
+        The graph; see `nbta.api.tracing.Function.bound`.
+    executable : Executable
+    bounds : list of (int, int)
+        For each condition the least number, and how far up it may go from there.
+    """
+
+    def __init__(self, entry: Entry, trace: Any, executable: Executable, bounds: Any) -> None:
+        self._entry, self.trace, self.executable = entry, trace, executable
+        generated = executable.generated
+        outputs = generated.outputs[: entry.count]
+        axes = [word for output in outputs for word in output.dimensions or ()]
+        self._watched = _watched(trace.looking.places) or []
+        outside = generated.arguments - len(entry.inputs)
+        self.slots = np.zeros((WORKSPACES, rt.SLOT_BYTES // 8), np.int64)
+        self._guards = np.zeros((len(self._watched) + outside, 2), np.int64)
+        self._arrays = np.zeros(outside, np.int64)
+        sources, hints = self._dimensions()
+        self._tables = {
+            rt.SLOTS: self.slots,
+            rt.GUARD: self._guards,
+            rt.ARRAYS: self._arrays,
+            rt.BOUNDS: np.array(bounds, np.int64),
+            rt.SOURCES: np.array(sources, np.int64),
+            rt.HINTS: np.array(hints, np.int64),
+            rt.BUFFERS: np.array([-1 if o.word is None else o.word for o in outputs], np.int64),
+            rt.LENGTHS: np.array(axes, np.int64),
+        }
+        self.words = np.zeros(rt.RECORD_WORDS, np.int64)
+        for word, table in self._tables.items():
+            self.words[word] = table.ctypes.data
+        self.words[rt.PROGRAM], self.words[rt.PLACE] = executable.address, generated.inputs
+        self.words[rt.OUTSIDE] = outside
+        self._hidden: tuple[Any, ...] = ()
+        self._before: list[Any] = []  # arrays from outside that a thread may still be at work on
+        self._workspaces: dict[int, _Workspace] = {}
+
+    @property
+    def address(self) -> int:
+        """Of its words."""
+        return self.words.ctypes.data
+
+    def _dimensions(self) -> tuple[list[int], list[int]]:
+        """For each dimension of a result its condition, or -1, and the number if that is known."""
+        places: dict[Any, int] = {}
+        inputs, place = iter(self.trace.inputs), 0
+        for given in self._entry.given:
+            if not given.is_truth:
+                for axis, n in enumerate(next(inputs).spec.shape):
+                    if n is not None and type(n) is not int:
+                        places.setdefault(n, place + axis)
+            place += given.conditions
+        found = [n for leaf in leaves(self.trace.result) for n in leaf.spec.shape]
+        hints = [n if type(n) is int else 0 for n in found]
+        return [places.get(n, -1) for n in found], hints
+
+    def refresh(self, arrays: Any) -> bool:
+        """Whether it is for what is outside now; compiled code counts on that from then on."""
+        words = [_word(address) for address in self._watched]
+        hidden = self.trace.looking.now(arrays)
+        if hidden is None:
+            return False
+        guards = list(zip(self._watched, words, strict=True))
+        for array in hidden:  # they may be given another dtype in place
+            address = id(array) + HEAD + ARRAY_DTYPE
+            guards.append((address, _word(address)))
+        self._before = [*self._before, self._hidden] if self.slots[:, rt.BUSY].sum() > 1 else []
+        self._hidden = hidden
+        self._arrays[:] = list(map(id, hidden))
+        self._guards[:] = np.array(guards, np.int64).reshape(-1, 2)
+        self.words[rt.GUARDS] = len(guards)
+        return True
+
+    def fill(self, slot: int) -> None:
+        """Give a slot a workspace."""
+        number = (slot - self.slots.ctypes.data) // rt.SLOT_BYTES
+        generated = self.executable.generated
+        work = self._workspaces[number] = _Workspace(generated, self.slots[number])
+        place = generated.inputs + generated.arguments + self._entry.count
+        work.others = [np.empty((), o.dtype) for o in generated.outputs[self._entry.count :]]
+        for k, array in enumerate(work.others):
+            work.words[place + k] = id(array)
+        self.slots[number, rt.WORDS] = work.address
+
+    def lighten(self, slot: int) -> None:
+        """Give back the buffers of a slot's workspace, which are too large to keep."""
+        number = (slot - self.slots.ctypes.data) // rt.SLOT_BYTES
+        self._workspaces[number].clean()
+        self.slots[number, rt.CARE] = 0
+
+
+class _Workspace(Workspace):
+    """A workspace of calls from compiled code.
+
+    Attributes
+    ----------
+    others : list of ndarray
+        For results that nobody takes.
+    """
+
+    others: list[Any]
+
+    def __init__(self, generated: Any, slot: Any) -> None:
+        super().__init__(generated)
+        self._slot = slot
+
+    def _grow(self, word: int, nbytes: int, kept: int = 0) -> int:
+        status = super()._grow(word, nbytes, kept)
+        if self.held() > SAVED_BUFFERS:
+            self._slot[rt.CARE] = 1
+        return status
+
+
+class Entry:
+    """A function for some types of arguments.
+
+    Parameters
+    ----------
+    owner : NativeFunction
+    args : tuple of numba type
+        By position.
+    kwargs : dict of numba type
+        By name.
+
+    Attributes
+    ----------
+    type : numba type
+        Of the result.
+    asked : int
+        How often compiled code asked Python.
+
+    Raises
+    ------
+    TypingError
+        For arguments and results that compiled code cannot have, and with what a trace raises.
+    """
+
+    def __init__(self, owner: NativeFunction, args: Any, kwargs: Any) -> None:
+        self._owner, self._function = owner, owner.function
+        self._title = self._function._title
+        static = self._function._static
+        numbers, names = (static.numbers, static.names) if static else ((), ())
+        positional = [_given(f"args[{k}]", a, k in numbers) for k, a in enumerate(args)]
+        named = {k: _given(k, kwargs[k], k in names) for k in sorted(kwargs, key=repr)}
+        self.structure = tuple(positional), named
+        self.given = [leaf for leaf in leaves(self.structure) if isinstance(leaf, _Given)]
+        #: Those that are inputs of programs.
+        self.inputs = [given for given in self.given if not given.is_truth]
+        self._lock = threading.RLock()
+        self._records: list[_Record] = []
+        #: By address; those that are found no more stay, as a thread may be at work with them.
+        self._all: dict[int, _Record] = {}
+        self._answers: dict[int, Any] = {}
+        self.asked = 0
+        trace, sample = self._sample_trace()
+        self._specs = _specs(self._title, trace.result)
+        self._layout = layout(trace.result)
+        #: How many results programs have, with those that calls do not give.
+        self.count = len(self._specs)
+        self.wanted = [_Wanted(k, *spec) for k, spec in enumerate(self._specs)]
+        self.result = _packed(trace.result, self.wanted)
+        if self._function._pick is not None:
+            self.result = self._function._pick(self.result)
+        self.type = _result_type(self._title, self.result)
+        self.conditions = sum(given.conditions for given in self.given)
+        self.dimensions = sum(wanted.rank for wanted in self.wanted)
+        self._callback = _ASK(self.answer)
+        self.words = np.zeros(rt.ENTRY, np.int64)
+        self.words[rt.ASK] = ctypes.cast(self._callback, ctypes.c_void_p).value
+        self.words[rt.GIVEN], self.words[rt.WANTED] = len(self.inputs), self.count
+        self.words[rt.CONDITIONS] = self.conditions
+        self.words[rt.RESULTS], self.words[rt.LOOPS] = self.dimensions, owner.loops.ctypes.data
+        if sample is not None:
+            self._find(sample)
+
+    def _pack(self, values: Any) -> Any:
+        """Arguments and keyword arguments, of values that a call brings."""
+        values = iter(values)
+        return map_leaves(
+            lambda leaf: next(values) if isinstance(leaf, _Given) else unfixed(leaf),
+            self.structure,
+        )
+
+    def _sample_trace(self) -> Any:
+        """A graph for arguments of the types, and such arguments where it is for these.
+
+        Where Python goes by lengths, it is one that a call from Python made, or one for the first
+        lengths that give any.
+        """
+        error: Any = None
+        for length in _SAMPLES:
+            sample = self._pack([given.sample(length) for given in self.given])
+            try:
+                return self._function.bound(sample)[0], sample
+            except Exception as raised:
+                error = error or raised
+            known, goes_by_lengths = self._function.trace_like(sample)
+            if known is not None:
+                return known, None
+            if not goes_by_lengths:
+                break
+        name = "" if isinstance(error, NbtaError) else f"{type(error).__name__}: "
+        notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
+        raise refusal(f"{name}{error}{notes}") from error
+
+    # Programs.
+
+    def _find(self, structure: Any) -> bool:
+        """Put the program for some arguments first; whether there is one."""
+        if self._function._compiled is False:
+            return False
+        trace, arrays = self._function.bound(structure)
+        self._check(trace)
+        runner = trace.runner
+        if trace.apart or trace._assigns or runner.generators or _watched_of(trace) is None:
+            return False
+        compiled = runner.prepared(arrays, True)
+        if isinstance(compiled, str):
+            return False
+        executable = compiled.build()
+        outputs = executable.generated.outputs
+        others = outputs[self.count :]
+        if executable.generated.calls or any(o.dimensions is not None for o in others):
+            return False
+        with self._lock:
+            alike = (r for r in self._records if r.executable is executable and r.trace is trace)
+            record = next(alike, None)
+            if record is None:
+                record = _Record(self, trace, executable, self._bounds(trace, structure))
+            if not record.refresh(arrays[: trace.arguments]):
+                return False
+            self._link([record, *(r for r in self._records if r is not record)])
+        return True
+
+    def _check(self, trace: Any) -> None:
+        """Refuse a graph whose results have other types than those of the first."""
+        specs = _specs(self._title, trace.result)
+        if specs != self._specs or layout(trace.result) != self._layout:
+            raise self._other_types(specs)
+
+    def _other_types(self, specs: Any) -> Exception:
+        have, told = (", ".join(map(_described, pairs)) for pairs in (specs, self._specs))
+        message = (
+            f"{self._title} gives {have} for these arguments, and the @njit function was compiled "
+            f"for {told}; return results of the same types for all lengths"
+        )
+        return invalid("result_types", message)
+
+    def _bounds(self, trace: Any, structure: Any) -> list[tuple[int, int]]:
+        """The bounds of all conditions for a graph, as a call with some arguments came to it."""
+        found: list[tuple[int, int]] = []
+        values = leaves(self._function.with_static(structure))
+        looks = {(look.leaf, look.axis) for look in trace.lengths.known if hasattr(look, "axis")}
+        is_exact = any(isinstance(value, np.ndarray) and not value.size for value in values)
+        for place, (leaf, value) in enumerate(zip(leaves(self.structure), values, strict=True)):
+            if not isinstance(leaf, _Given):
+                continue
+            for axis, n in enumerate(np.shape(value)):
+                is_fixed = is_exact or n == 1 or (place, axis) in looks
+                found.append((n, 0) if is_fixed else (2, _ANY))
+            if leaf.is_truth:
+                found.append((int(value), 0))
+            if leaf.may_lie_apart:
+                found.append((int(lies_apart(value)), 0))
+        return found
+
+    def _link(self, records: list[_Record]) -> None:
+        """Let compiled code find records, in an order."""
+        following = [*(record.address for record in records), 0][1:]
+        for record, address in zip(records, following, strict=True):
+            record.words[rt.NEXT] = address
+        self.words[rt.RECORDS] = records[0].address if records else 0
+        self._all.update({record.address: record for record in records})
+        self._records = records
+
+    def _become_careful(self, structure: Any) -> None:
+        """Drop programs whose products do not look at zeros; one has given a NaN."""
+        trace, _ = self._function.bound(structure)
+        trace.runner._become_careful()
+        with self._lock:
+            plain = {r for r in self._records if r.executable.generated.is_plain}
+            self._link([r for r in self._records if r not in plain or r.trace is not trace])
+
+    # What compiled code asks.
+
+    def answer(self, request: int, record: int, reason: int) -> int:
+        """Answer compiled code that cannot go on; see `nbta.runtime.native_calls`."""
+        words = (ctypes.c_int64 * rt.FIRST).from_address(request)
+        answer = rt.AGAIN
+        self.asked += 1
+        try:
+            words[rt.ANSWER] = answer = self._answer(request, record, reason, words)
+        except BaseException as error:
+            leaving(error)
+            words[rt.ERROR] = kept.keep(error)
+            self._owner.keep(error)
+            words[rt.ANSWER] = rt.RAISE
+        return answer
+
+    def _answer(self, request: int, record: int, reason: int, words: Any) -> int:
+        if reason == rt.TAKEN:
+            self._answers.pop(request, None)
+            return OK
+        if reason == INTERRUPTED:
+            raise _raised(words)
+        if reason in (rt.LARGE, rt.EMPTY):
+            found = self._all[record]
+            (found.lighten if reason == rt.LARGE else found.fill)(words[rt.SLOT])
+            return rt.AGAIN
+        structure = self._read(request)
+        words[rt.ATTEMPTS] += 1
+        if reason == NOT_A_NUMBER:
+            self._become_careful(structure)
+        may_find = reason in (rt.NEW, rt.CHANGED, NOT_A_NUMBER)
+        if may_find and words[rt.ATTEMPTS] < _ATTEMPTS and self._find(structure):
+            return rt.AGAIN
+        self._compute(request, structure)
+        return rt.ELSEWHERE
+
+    def _read(self, request: int) -> Any:
+        """The arguments of a call."""
+        arrays = request + 8 * rt.FIRST
+        place = arrays + 8 * rt.ARRAY * (len(self.inputs) + self.count)
+        values = []
+        for given in self.given:
+            numbers = list((ctypes.c_int64 * given.conditions).from_address(place))
+            place += 8 * given.conditions
+            values.append(given.value(0 if given.is_truth else _word(arrays), numbers))
+            arrays += 0 if given.is_truth else 8 * rt.ARRAY
+        return self._pack(values)
+
+    def _compute(self, request: int, structure: Any) -> None:
+        """Let Python compute the results of a call, and say where they are."""
+        args, kwargs = structure
+        result = self._function(*args, **kwargs)
+        kinds = [(np.asarray(v).dtype, np.ndim(v)) for v in leaves(result)]
+        wanted = leaves(self.result)
+        if kinds != [(each.dtype, each.rank) for each in wanted]:
+            raise self._other_types(kinds)
+        found: list[Any] = [np.zeros((0,) * each.rank, each.dtype) for each in self.wanted]
+        for each, value in zip(wanted, leaves(result), strict=True):
+            found[each.number] = np.array(value, order="C")
+        arrays = request + 8 * (rt.FIRST + rt.ARRAY * len(self.inputs))
+        place = arrays + 8 * (rt.ARRAY * self.count + self.conditions)
+        for array in found:
+            ctypes.c_int64.from_address(arrays).value = array.ctypes.data
+            arrays += 8 * rt.ARRAY
+            for n in array.shape:
+                ctypes.c_int64.from_address(place).value = n
+                place += 8
+        self._answers[request] = found
+
+
+def _packed(like: Any, values: Any) -> Any:
+    """A structure with other values."""
+    values = iter(values)
+    return map_leaves(lambda _: next(values), like)
+
+
+def _watched_of(trace: Any) -> list[int] | None:
+    """Addresses of words that change with all that a trace read; None where some have none."""
+    places = trace.looking.places
+    return None if places is None else _watched(places)
+
+
+def _raised(words: Any) -> BaseException:
+    """The exception that a signal's handler raised in a thread, which took it."""
+    kind, value, _ = (_owned(words[rt.RAISED + k]) for k in range(3))
+    if isinstance(value, BaseException):
+        return value
+    if kind is None:
+        return KeyboardInterrupt()
+    return kind() if value is None else kind(value)
+
+
+def _owned(address: int) -> Any:
+    """The object of a reference that is given up."""
+    if not address:
+        return None
+    found = ctypes.cast(address, ctypes.py_object).value
+    ctypes.pythonapi.Py_DecRef(ctypes.py_object(found))
+    return found
+
+
+# The type.
+
+
+class NativeFunction(types.Callable):
+    """The Numba type of one traced function.
+
+    Parameters
+    ----------
+    function : Function
+
+    Attributes
+    ----------
+    loops : ndarray
+        How many parallel loops use it now.
+    entries : list of Entry
+        One for each types of arguments.
+    """
+
+    #: Parallel loops say when they begin and end.
+    used_in_loops = True
+
+    def __init__(self, function: Any) -> None:
+        self.function, self.loops = function, np.zeros(1, np.int64)
+        self._signatures: dict[Any, Any] = {}
+        self.entries: list[Entry] = []
+        self._lock = threading.RLock()
+        self._begun: list[int] = []  # threads that let go of the interpreter's lock for a loop
+        self._error: BaseException | None = None
+        self.callback = _TELL(self._tell)
+        super().__init__(f"nbta.{function!r}, number {next(_numbers)}")
+
+    @property
+    def key(self) -> Any:
+        """Each is a type of its own."""
+        return self.name
+
+    def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
+        """The signature of a call."""
+        kwargs = dict(kws)
+        if any(isinstance(kind, types.Omitted) for kind in (*args, *kwargs.values())):
+            return None
+        key = tuple(args), tuple(kwargs.items())
+        with self._lock:
+            if key not in self._signatures:
+                entry = self._made(args, kwargs)
+                self.entries.append(entry)
+                kinds = [*map(types.unliteral, args), *map(types.unliteral, kwargs.values())]
+                sig = signature(entry.type, *kinds)
+                position = inspect.Parameter.POSITIONAL_ONLY
+                parameters = [inspect.Parameter(f"_{k}", position) for k in range(len(args))]
+                keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD  # Numba takes no others
+                parameters += [inspect.Parameter(name, keyword) for name in kwargs]
+                sig = sig.replace(pysig=inspect.Signature(parameters))
+                lowered = functools.partial(_lower, entry, list(kwargs))
+                self._signatures[key] = sig
+                made = functools.wraps(_lower)(lambda c, b, s, a: lowered(c, b, s, a))
+                del made.__wrapped__
+                cpu_target.target_context.insert_func_defn([(made, (self, sig.args), sig.args)])
+        return self._signatures[key]
+
+    def _made(self, args: Any, kwargs: Any) -> Entry:
+        if not isinstance(self.function, Function):
+            message = (
+                f"{self.function!r} runs a batch on threads of its own, and cannot be called in an "
+                f"@njit function; call the gradient of one item there, in a loop"
+            )
+            raise refusal(message)
+        try:
+            return Entry(self, args, kwargs)
+        except NumbaError:
+            raise
+        except NbtaError as error:
+            raise refusal(str(error)) from error
+
+    def get_call_signatures(self) -> Any:
+        """All signatures so far."""
+        return list(self._signatures.values()), True
+
+    def get_impl_key(self, sig: Any) -> Any:
+        """By which the code of a call is found."""
+        return self, sig.args
+
+    # Parallel loops.
+
+    def keep(self, error: BaseException) -> None:
+        """Keep an error for the end of a parallel loop, if any: its threads drop theirs."""
+        with self._lock:
+            if self.loops[0] and self._error is None:
+                self._error = error
+
+    def _tell(self, what: int, held: int) -> int:
+        """What compiled code says of a parallel loop; see `_enter`, `_leave` and `_report`."""
+        thread = threading.get_ident()
+        with self._lock:
+            if what == _ENTER:
+                self.loops[0] += 1
+                if held:
+                    self._begun.append(thread)
+            elif what == _LEAVE:
+                self.loops[0] -= 1
+                if thread in self._begun:
+                    self._begun.remove(thread)
+                    return 1
+            elif not self.loops[0] and self._error is not None:
+                error, self._error = self._error, None
+                return kept.keep(error)
+        return 0
+
+
+_numbers = itertools.count()
+
+
+def numba_type(function: Any) -> NativeFunction:
+    """The Numba type of a function."""
+    found = function.__dict__.get("_native")
+    if found is None or found.function is not function:  # a wrapper takes all over
+        found = function.__dict__["_native"] = NativeFunction(function)
+    return found
+
+
+@typeof_impl.register(Function)
+@typeof_impl.register(derivatives.Batched)
+def _typeof(function: Any, _: Any) -> NativeFunction:
+    return numba_type(function)
+
+
+@register_model(NativeFunction)
+class _Model(models.OpaqueModel):
+    pass
+
+
+@imputils.lower_constant(NativeFunction)
+def _constant(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    return context.get_dummy_value()
+
+
+@unbox(NativeFunction)
+def _unbox(kind: Any, value: Any, c: Any) -> Any:
+    return NativeValue(c.context.get_dummy_value())
+
+
+@box(NativeFunction)
+def _box(kind: Any, value: Any, c: Any) -> Any:
+    found = c.context.add_dynamic_addr(c.builder, id(kind.function), info=str(kind))
+    c.pyapi.incref(found)
+    return found
+
+
+# Parallel loops.
+
+_ENTER, _LEAVE, _REPORT = range(3)
+_save_thread = types.ExternalFunction("PyEval_SaveThread", types.intp())
+_restore_thread = types.ExternalFunction("PyEval_RestoreThread", types.void(types.intp))
+
+
+@intrinsic
+def _teller(typingctx, value):
+    """The address of what a function is told of loops by."""
+    address = ctypes.cast(value.callback, ctypes.c_void_p).value
+
+    def codegen(context, builder, sig, args):
+        found = context.add_dynamic_addr(builder, address, info=str(value))
+        return builder.ptrtoint(found, INT64)
+
+    return types.int64(value), codegen
+
+
+@register_jitable
+def _tell(address, what, held):
+    """Tell a function of a loop, whose iterations may have left an error of Python's."""
+    place = room(24)
+    python = hold_python()
+    rt.take_error(place, place + 8, place + 16)
+    found = call(address, (what, held))
+    error = rt.words(place)
+    rt.give_error(error[0], error[1], error[2])
+    let_python_go(python)
+    return found
+
+
+@overload(parallel_loops.enter)
+def _enter(value):
+    """A loop begins: its threads may need the interpreter's lock, so nobody holds it meanwhile."""
+
+    def begin(value):
+        held = python_held()
+        _tell(_teller(value), _ENTER, held)
+        if held:
+            _save_thread()
+
+    return begin if isinstance(value, NativeFunction) else None
+
+
+@overload(parallel_loops.leave)
+def _leave(value):
+    """A loop has ended."""
+
+    def end(value):
+        if _tell(_teller(value), _LEAVE, 0) != 0:
+            _restore_thread(rt.thread_state())
+
+    return end if isinstance(value, NativeFunction) else None
+
+
+@overload(parallel_loops.report)
+def _report(value):
+    """Raise the first error of a loop, if there was any."""
+
+    def raise_first(value):
+        number = _tell(_teller(value), _REPORT, 0)
+        if number != 0:
+            python = hold_python()
+            forget_python_error()  # this thread's own iterations may have left one
+            let_python_go(python)
+            raise_kept(number)
+
+    return raise_first if isinstance(value, NativeFunction) else None
+
+
+# Derivatives along directions, for which there are no functions by name.
+
+
+def _function_of(kind: Any) -> Any:
+    """The function of a type; None for a type of something else."""
+    if isinstance(kind, types.Dispatcher):
+        return kind.dispatcher
+    return kind.function if isinstance(kind, NativeFunction) else None
+
+
+@overload(derivatives.jvp)
+def _jvp(f, primals, tangents):
+    if (function := _function_of(f)) is None:
+        return None
+    traced = derivatives.jvp_of(function, True)
+    if isinstance(primals, types.BaseTuple):
+        return lambda f, primals, tangents: traced(primals, tangents)
+    return lambda f, primals, tangents: traced((primals,), (tangents,))
+
+
+@overload(derivatives.hvp)
+def _hvp(f, primals, tangents):
+    if (function := _function_of(f)) is None:
+        return None
+    traced = derivatives.hvp_of(function, True)
+    if isinstance(primals, types.BaseTuple):
+        return lambda f, primals, tangents: traced(primals, tangents)
+    return lambda f, primals, tangents: traced((primals,), (tangents,))[0]
+
+
+# Code of a call.
+
+
+def _brought(part: Any, kind: Any, value: Any, builder: Any) -> list[tuple[Any, Any]]:
+    """The values in an argument that a call brings, in their order, with their types."""
+    if isinstance(part, _Given):
+        return [(kind, value)]
+    if not isinstance(part, tuple):
+        return []
+    items = cgutils.unpack_tuple(builder, value, len(kind))
+    parts = zip(part, kind, items, strict=True)
+    return [found for each in parts for found in _brought(*each, builder)]
+
+
+def _raise(number):
+    raise_kept(number)
+
+
+def _raise_memory(number):
+    raise_memory()
+
+
+def _in_c_order(array):
+    return np.ascontiguousarray(array)
+
+
+class _Request:
+    """A request on the stack of a user's function, in LLVM's code."""
+
+    def __init__(self, context: Any, builder: Any, entry: Entry) -> None:
+        self.context, self.builder, self.entry = context, builder, entry
+        count = len(entry.inputs) + entry.count
+        self._numbers = rt.FIRST + rt.ARRAY * count
+        size = self._numbers + entry.conditions + entry.dimensions
+        with builder.goto_entry_block():
+            self._block = builder.alloca(ir.ArrayType(INT64, max(size, 1)))
+            self._scalars = builder.alloca(ir.ArrayType(INT64, 2 * count + 1))
+        self._block.align = self._scalars.align = 16
+        self.address = builder.ptrtoint(self._block, INT64)
+        self.store(rt.ATTEMPTS, 0)
+        self.store(rt.SLOT, 0)
+
+    def place(self, word: int) -> Any:
+        """The place of a word."""
+        return self.builder.gep(self._block, [INT64(0), INT64(word)], inbounds=True)
+
+    def store(self, word: int, value: Any) -> None:
+        """Put a number into a word."""
+        self.builder.store(INT64(value) if isinstance(value, int) else value, self.place(word))
+
+    def load(self, word: int) -> Any:
+        """The number in a word."""
+        return self.builder.load(self.place(word))
+
+    def _describe(self, number: int, data: Any, rank: int, first: int) -> None:
+        """Fill what stands for an array."""
+        start = rt.FIRST + rt.ARRAY * number
+        if data is not None:
+            self.store(start + rt.DATA, data)
+        self.store(start + rt.RANK, rank)
+        dimensions = self.builder.ptrtoint(self.place(first), INT64) if rank else INT64(0)
+        self.store(start + rt.DIMENSIONS, dimensions)
+        self.store(start + rt.FLAGS, ARRAY_READY)
+
+    def scalar(self, number: int) -> Any:
+        """The address of a place for a number."""
+        place = self.builder.gep(self._scalars, [INT64(0), INT64(2 * number)], inbounds=True)
+        return self.builder.ptrtoint(place, INT64)
+
+    def give(self, values: Any) -> list[Any]:
+        """Fill in what a call brings; places of the owners of copies that were made for that."""
+        context, builder, made = self.context, self.builder, []
+        place, number = self._numbers, 0
+        for given, (kind, value) in zip(self.entry.given, values, strict=True):
+            if given.is_truth:
+                self.store(place, builder.zext(value, INT64))
+                place += 1
+                continue
+            if given.rank or isinstance(kind, types.Array):
+                array = context.make_array(kind)(context, builder, value)
+                shape = cgutils.unpack_tuple(builder, array.shape, kind.ndim)
+                for axis, n in enumerate(shape):
+                    self.store(place + axis, n)
+                if given.may_lie_apart:
+                    apart = self._lies_apart(array, shape, given.dtype.itemsize)
+                    self.store(place + given.rank, builder.zext(apart, INT64))
+                if kind.layout != "C":
+                    whole = types.Array(kind.dtype, kind.ndim, "C")
+                    sig = signature(whole, kind)
+                    value = context.compile_internal(builder, _in_c_order, sig, [value])
+                    array = context.make_array(whole)(context, builder, value)
+                    owner = cgutils.alloca_once_value(builder, array.meminfo)
+                    builder.store(array.meminfo, owner)
+                    made.append(owner)
+                data = builder.ptrtoint(array.data, INT64)
+            else:
+                data = self.scalar(number)
+                model = context.data_model_manager[kind]
+                item = model.as_data(builder, value)
+                pointer = builder.inttoptr(data, item.type.as_pointer())
+                builder.store(item, pointer)
+            self._describe(number, data, given.rank, place)
+            place += given.conditions
+            number += 1
+        return made
+
+    def _lies_apart(self, array: Any, shape: Any, itemsize: int) -> Any:
+        """Whether items lie in another order than C's, as NumPy's flag has it."""
+        builder, expected = self.builder, INT64(itemsize)
+        strides = cgutils.unpack_tuple(builder, array.strides, len(shape))
+        apart, is_empty = cgutils.false_bit, cgutils.false_bit
+        for n, stride in reversed(list(zip(shape, strides, strict=True))):
+            wrong = builder.icmp_signed("!=", stride, expected)
+            wrong = builder.and_(wrong, builder.icmp_signed("!=", n, INT64(1)))
+            apart = builder.or_(apart, wrong)
+            is_empty = builder.or_(is_empty, builder.icmp_signed("==", n, INT64(0)))
+            expected = builder.mul(expected, n)
+        return builder.and_(apart, builder.not_(is_empty))
+
+    def want(self) -> None:
+        """Say where results go that are numbers, and where dimensions of others will stand."""
+        first, before = self._numbers + self.entry.conditions, len(self.entry.inputs)
+        for wanted in self.entry.wanted:
+            number = before + wanted.number
+            data = None if wanted.rank else self.scalar(number)
+            self._describe(number, data, wanted.rank, first)
+            first += wanted.rank
+
+    def data(self, wanted: Any) -> int:
+        """The word with the address of a result."""
+        return rt.FIRST + rt.ARRAY * (len(self.entry.inputs) + wanted.number) + rt.DATA
+
+    def shape(self, wanted: Any) -> list[Any]:
+        """The dimensions of a result."""
+        before = sum(each.rank for each in self.entry.wanted[: wanted.number])
+        first = self._numbers + self.entry.conditions + before
+        return [self.load(first + axis) for axis in range(wanted.rank)]
+
+
+class _Call:
+    """A call in a user's function, in LLVM's code."""
+
+    def __init__(self, context: Any, builder: Any, entry: Entry) -> None:
+        self.context, self.builder, self.entry = context, builder, entry
+        info = f"a derivative of nbta, {entry._title}"
+        self._entry = self._address(entry.words.ctypes.data, info)
+        self._steps = {name: self._address(rt.address(name), name) for name in rt.ROUTINES}
+        self.request = _Request(context, builder, entry)
+        self.arrays = [wanted for wanted in entry.wanted if wanted.rank]
+        pointer = cgutils.voidptr_t
+        self._owners = [cgutils.alloca_once(builder, pointer) for _ in self.arrays]
+
+    def _address(self, address: int, info: str) -> Any:
+        found = self.context.add_dynamic_addr(self.builder, address, info=info)
+        return self.builder.ptrtoint(found, INT64)
+
+    def step(self, name: str) -> Any:
+        """What a step of a call gives."""
+        kind = ir.FunctionType(INT64, [INT64, INT64]).as_pointer()
+        function = self.builder.inttoptr(self._steps[name], kind)
+        return self.builder.call(function, [self._entry, self.request.address])
+
+    def make(self) -> Any:
+        """Make the arrays for results of the dimensions that the request says; whether one failed.
+
+        An array of no bytes has an owner, too.
+        """
+        builder, nrt, failed = self.builder, self.context.nrt, cgutils.false_bit
+        for wanted, place in zip(self.arrays, self._owners, strict=True):
+            size = self._size(wanted)
+            owner = nrt.meminfo_alloc_aligned_unchecked(builder, size, ir.IntType(32)(32))
+            builder.store(owner, place)
+            failed = builder.or_(failed, cgutils.is_null(builder, owner))
+        return failed
+
+    def _size(self, wanted: Any) -> Any:
+        size = INT64(wanted.dtype.itemsize)
+        for n in self.request.shape(wanted):
+            size = self.builder.mul(size, n)
+        return size
+
+    def offer(self) -> None:
+        """Tell the request of the arrays."""
+        for wanted, place in zip(self.arrays, self._owners, strict=True):
+            data = self.context.nrt.meminfo_data(self.builder, self.builder.load(place))
+            self.request.store(self.request.data(wanted), self.builder.ptrtoint(data, INT64))
+
+    def copy(self) -> None:
+        """Copy results from where they are to the arrays."""
+        for wanted, place in zip(self.arrays, self._owners, strict=True):
+            word = self.request.data(wanted)
+            source = self.builder.inttoptr(self.request.load(word), cgutils.voidptr_t)
+            data = self.context.nrt.meminfo_data(self.builder, self.builder.load(place))
+            cgutils.raw_memcpy(self.builder, data, source, self._size(wanted), INT64(1))
+
+    def drop(self) -> None:
+        """Free the arrays, as far as they were made."""
+        for place in self._owners:
+            owner = self.builder.load(place)
+            self.context.nrt.decref(self.builder, _OWNER, owner)
+        self.forget()
+
+    def forget(self) -> None:
+        """There are no arrays, now."""
+        for place in self._owners:
+            self.builder.store(cgutils.get_null_value(cgutils.voidptr_t), place)
+
+    def results(self) -> Any:
+        """The value of the call."""
+        found: list[Any] = []
+        taken = {id(leaf) for leaf in leaves(self.entry.result)}
+        owners = dict(zip(map(id, self.arrays), self._owners, strict=True))
+        for wanted in self.entry.wanted:
+            if wanted.rank:
+                owner = self.builder.load(owners[id(wanted)])
+                data = self.request.load(self.request.data(wanted))
+                shape = self.request.shape(wanted)
+                value = build_array(self.context, self.builder, wanted.type, data, shape, owner)
+                if id(wanted) not in taken:
+                    self.context.nrt.decref(self.builder, wanted.type, value)
+            else:
+                kind = self.context.data_model_manager[wanted.type].get_data_type().as_pointer()
+                place = self.builder.inttoptr(self.request.load(self.request.data(wanted)), kind)
+                value = self.context.unpack_value(self.builder, wanted.type, place)
+            found.append(value)
+        return self._value(self.entry.result, self.entry.type, found)
+
+    def _value(self, part: Any, kind: Any, found: list[Any]) -> Any:
+        if isinstance(part, _Wanted):
+            return found[part.number]
+        if part is None:
+            return self.context.get_dummy_value()
+        parts = [self._value(item, k, found) for item, k in zip(part, kind, strict=True)]
+        return self.context.make_tuple(self.builder, kind, parts)
+
+
+def _free(context: Any, builder: Any, made: Any) -> None:
+    """Free copies of arguments."""
+    for owner in made:
+        context.nrt.decref(builder, _OWNER, builder.load(owner))
+        builder.store(cgutils.get_null_value(cgutils.voidptr_t), owner)
+
+
+def _lower(entry: Entry, names: list[str], context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """The code of a call."""
+    positional, named = entry.structure
+    keys = [*range(len(positional)), *names]
+    parts = [*positional, *(named[name] for name in names)]
+    triples = dict(zip(keys, zip(parts, sig.args, args, strict=True), strict=True))
+    order = [*range(len(positional)), *named]  # as leaves have it
+    values = [found for key in order for found in _brought(*triples[key], builder)]
+    calling = _Call(context, builder, entry)
+    made = calling.request.give(values)
+    blocks = {name: builder.append_basic_block(name) for name in _BLOCKS}
+    code = cgutils.alloca_once(builder, INT64)
+    calling.forget()
+    builder.branch(blocks["again"])
+    _try(calling, blocks, code)
+    _take_from_elsewhere(calling, blocks)
+    # In a try block the code goes on after an error, without results that anybody uses.
+    for name, function in (("full", _raise_memory), ("raising", _raise)):
+        builder.position_at_end(blocks[name])
+        if name == "full":
+            calling.drop()
+            calling.step("end_call")
+        number = calling.request.load(rt.ERROR)
+        _free(context, builder, made)
+        context.compile_internal(builder, function, signature(types.none, types.int64), [number])
+        calling.request.want()
+        builder.branch(blocks["done"])
+    builder.position_at_end(blocks["done"])
+    _free(context, builder, made)
+    return calling.results()
+
+
+_BLOCKS = ("again", "ready", "undo", "other", "elsewhere", "full", "raising", "done")
+
+
+def _try(calling: _Call, blocks: Any, code: Any) -> None:
+    """Let a program compute the results, once or again."""
+    builder = calling.builder
+    builder.position_at_end(blocks["again"])
+    calling.request.want()
+    builder.store(calling.step("begin_call"), code)
+    is_ready = builder.icmp_signed("==", builder.load(code), INT64(rt.READY))
+    builder.cbranch(is_ready, blocks["ready"], blocks["other"])
+
+    builder.position_at_end(blocks["ready"])
+    with builder.if_then(calling.make(), likely=False):
+        builder.branch(blocks["full"])
+    calling.offer()
+    builder.store(calling.step("run_call"), code)
+    is_done = builder.icmp_signed("==", builder.load(code), INT64(rt.DONE))
+    builder.cbranch(is_done, blocks["done"], blocks["undo"])
+
+    builder.position_at_end(blocks["undo"])
+    # The request says where results are; the arrays that were made for them are of other lengths.
+    calling.drop()
+    builder.branch(blocks["other"])
+
+    builder.position_at_end(blocks["other"])
+    switch = builder.switch(builder.load(code), blocks["raising"])
+    switch.add_case(INT64(rt.AGAIN), blocks["again"])
+    switch.add_case(INT64(rt.ELSEWHERE), blocks["elsewhere"])
+
+
+def _take_from_elsewhere(calling: _Call, blocks: Any) -> None:
+    """Copy results that a program or Python left somewhere."""
+    builder, request = calling.builder, calling.request
+    builder.position_at_end(blocks["elsewhere"])
+    with builder.if_then(calling.make(), likely=False):
+        builder.branch(blocks["full"])
+    calling.copy()
+    calling.offer()
+    for wanted in calling.entry.wanted:
+        if not wanted.rank:
+            place = request.scalar(len(calling.entry.inputs) + wanted.number)
+            word = request.data(wanted)
+            source = builder.inttoptr(request.load(word), cgutils.voidptr_t)
+            target = builder.inttoptr(place, cgutils.voidptr_t)
+            cgutils.raw_memmove(builder, target, source, INT64(wanted.dtype.itemsize), INT64(1))
+            request.store(word, place)
+    calling.step("end_call")
+    builder.branch(blocks["done"])

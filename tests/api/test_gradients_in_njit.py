@@ -1,0 +1,674 @@
+"""Derivatives and traced functions that ``@njit`` functions call."""
+
+import collections
+import contextlib
+import gc
+import linecache
+import re
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+from numba.core.errors import NumbaWarning, TypingError
+from numba.core.runtime import _nrt_python, rtsys
+
+import nbta
+from nbta.structure import leaves
+
+Point = collections.namedtuple("Point", ["at", "scale"])
+
+
+def alike(found, expected):
+    """Whether structures have bitwise the same values, and arrays of the same dtypes and shapes."""
+    pairs = list(zip(leaves(found), leaves(expected), strict=True))
+    return all(
+        isinstance(a, np.ndarray) == isinstance(b, np.ndarray)
+        and (not isinstance(a, np.ndarray) or (a.dtype, a.shape) == (b.dtype, b.shape))
+        and np.asarray(a, np.asarray(b).dtype).tobytes() == np.asarray(b).tobytes()
+        for a, b in pairs
+    )
+
+
+def asked(kind):
+    """How often compiled code asked Python, by the type of what it calls."""
+    entries = list(numba.typeof(kind).entries)
+    return sum(entry.asked for entry in entries)
+
+
+def distance(q, data):
+    total = 0.0
+    for i in range(len(q)):
+        total += (q[i] - data[i]) ** 2
+    return total
+
+
+def test_a_value_and_gradient_in_a_compiled_loop():
+    vg = nbta.value_and_grad(distance, compiled=True)
+
+    @numba.njit
+    def leapfrog(q, p, step, data):
+        for _ in range(3):
+            _, g = vg(q, data)
+            p = p - step * g
+            q = q + step * p
+        return q, p
+
+    q, p, data = np.arange(4.0), np.ones(4), np.full(4, 2.0)
+    assert alike(leapfrog(q, p, 0.1, data), leapfrog.py_func(q, p, 0.1, data))
+    before = asked(vg)
+    for n in (2, 7, 100):
+        q, data = np.arange(float(n)), np.ones(n)
+        assert alike(leapfrog(q, q, 0.1, data), leapfrog.py_func(q, q, 0.1, data))
+    assert asked(vg) == before  # one program is for all lengths
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("n", [0, 1, 2, 5])
+def test_dtypes_and_lengths(dtype, n):
+    def loss(x):
+        return nbta.sum(nbta.abs(x) ** 2)
+
+    vg = nbta.value_and_grad(loss, compiled=True)
+    compiled = numba.njit(lambda x: vg(x))
+    x = (np.arange(n) + 0.5).astype(dtype)
+    for _ in range(2):
+        assert alike(compiled(x), vg(x))
+
+
+def test_numbers_tuples_and_named_tuples():
+    def loss(p, k, pair):
+        return p.scale * nbta.sum(p.at) * k + pair[0] * pair[1]
+
+    vg = nbta.value_and_grad(loss, argnums=(0, 2), compiled=True)
+    compiled = numba.njit(lambda *args: vg(*args))
+    given = Point(np.ones(3), 2.0), 3, (np.float32(0.5), 1.5)
+    found, expected = compiled(*given), vg(*given)
+    assert isinstance(found[1][0], Point)
+    assert alike(found, expected)
+
+
+def test_results_of_each_kind():
+    def f(x):
+        return x * 2, (nbta.sum(x), x > 1), None, nbta.shape(x)[0]
+
+    g = nbta.function(f, compiled=True)
+    found = numba.njit(lambda x: g(x))(np.arange(3.0))
+    expected = g(np.arange(3.0))
+    assert alike(found, expected)
+    assert found[2] is None
+
+
+def test_keywords_and_static_arguments():
+    def loss(x, power, *, scale):
+        return nbta.sum(x**power) * scale
+
+    g = nbta.grad(loss, compiled=True, static_argnums=1)
+    compiled = numba.njit(lambda x: g(x, 3, scale=2.0))
+    assert alike(compiled(np.arange(3.0)), g(np.arange(3.0), 3, scale=2.0))
+    with pytest.raises(TypingError, match=r"args\[1\] is static, and its value is not known"):
+        numba.njit(lambda x, k: g(x, k, scale=2.0))(np.arange(3.0), 3)
+
+
+def test_truth_values_decide_which_program():
+    def loss(x, squares):
+        return nbta.sum(x * x) if squares else nbta.sum(x)
+
+    g = nbta.grad(loss, compiled=True)
+    compiled = numba.njit(lambda x, squares: g(x, squares))
+    x = np.arange(3.0)
+    for squares in (True, False, True):
+        assert alike(compiled(x, squares), g(x, squares))
+
+
+def test_auxiliary_results():
+    vg = nbta.value_and_grad(lambda x: (nbta.sum(x * x), x + 1), has_aux=True, compiled=True)
+    assert alike(numba.njit(lambda x: vg(x))(np.ones(2)), vg(np.ones(2)))
+    g = nbta.grad(lambda x: (nbta.sum(x * x), x + 1), has_aux=True, compiled=True)
+    assert alike(numba.njit(lambda x: g(x))(np.ones(2)), g(np.ones(2)))
+
+
+def curve(x):
+    return nbta.stack([x[0] ** 2 * x[1], nbta.sin(x[1])])
+
+
+@pytest.mark.parametrize(
+    "made",
+    [nbta.jacobian(curve), nbta.jacfwd(curve), nbta.hessian(lambda x: curve(x)[0])],
+)
+def test_matrices_of_derivatives(made):
+    x = np.array([1.5, 0.5])
+    assert alike(numba.njit(lambda x: made(x))(x), made.apart(True)(x))
+
+
+@numba.njit
+def cubes(x):
+    total = 0.0
+    for i in range(len(x)):
+        total += x[i] ** 3
+    return total
+
+
+def test_products_with_a_direction():
+    @numba.njit
+    def along(x, v):
+        return nbta.jvp(cubes, (x,), (v,)), nbta.hvp(cubes, (x,), (v,)), nbta.hvp(cubes, x, v)
+
+    x, v = np.array([1.0, 2.0]), np.array([0.5, 1.0])
+    found = along(x, v)
+    assert alike(found[0], (9.0, 3 * 0.5 + 12.0))
+    assert alike(found[1:], ((6 * x * v,), 6 * x * v))
+
+
+def test_layouts():
+    def loss(x):
+        return nbta.sum(nbta.ravel(x) * nbta.arange(x.size) * 1.0)
+
+    vg = nbta.value_and_grad(loss, compiled=True)
+    compiled = numba.njit(lambda x: vg(x))
+    x = np.arange(24.0).reshape(4, 6)
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    layouts = x.T, x[::2], x[:, ::3], np.asfortranarray(x), x[:, :1], x[:1].T, frozen, x[:0].T
+    for given in layouts:
+        assert alike(compiled(given), vg(given)), given.strides
+    line = nbta.value_and_grad(lambda x: nbta.sum(x * x), compiled=True)
+    assert alike(numba.njit(lambda x: line(x))(x[:, 2]), line(x[:, 2]))
+
+
+def test_results_whose_lengths_only_a_run_knows():
+    def positive(x):
+        return x[x > 0] * 1.0
+
+    f = nbta.function(positive, compiled=True)
+    compiled = numba.njit(lambda x: f(x))
+    for x in ([1.0, -1.0, 2.0], [1.0, 2.0], [-1.0, -1.0], [1.0] * 9, [1.0, -1.0]):
+        x = np.array(x)
+        assert alike(compiled(x), x[x > 0])
+
+
+def test_lengths_that_python_goes_by():
+    def loss(x):
+        if len(x) > 4:
+            return nbta.sum(x * x)
+        return nbta.sum(x) * len(x)
+
+    vg = nbta.value_and_grad(loss, compiled=True)
+    compiled = numba.njit(lambda x: vg(x))
+    for n in (2, 3, 6, 2, 6):
+        assert alike(compiled(np.arange(float(n))), vg(np.arange(float(n))))
+
+
+def test_a_length_that_no_sample_has():
+    def loss(x):
+        if len(x) != 77:
+            raise ValueError("77 items, please")
+        return nbta.sum(x * x)
+
+    vg = nbta.value_and_grad(loss, compiled=True)
+    compiled = numba.njit(lambda x: vg(x))
+    with pytest.raises(TypingError, match="77 items, please"):
+        compiled(np.ones(77))
+    vg(np.ones(77))  # from now on the types of the results are known
+    again = numba.njit(lambda x: vg(x))
+    assert alike(again(np.ones(77)), vg(np.ones(77)))
+    with pytest.raises(ValueError, match="77 items, please"):
+        again(np.ones(5))
+
+
+def test_other_types_for_other_lengths_are_refused():
+    f = nbta.function(lambda x: x if len(x) > 4 else nbta.sum(x), compiled=True)
+    compiled = numba.njit(lambda x: f(x))
+    assert compiled(np.ones(3)) == 3.0
+    with pytest.raises(nbta.InvalidArgumentError, match="float64 of rank 1 for these arguments"):
+        compiled(np.ones(7))
+
+
+# Errors.
+
+
+def test_an_error_is_that_of_the_call_from_python():
+    vg = nbta.value_and_grad(distance, compiled=True)
+    compiled = numba.njit(lambda q, data: vg(q, data))
+    with pytest.raises(nbta.OutOfRangeError) as expected:
+        vg(np.ones(3), np.ones(2))
+    for _ in range(2):
+        with pytest.raises(nbta.OutOfRangeError) as found:
+            compiled(np.ones(3), np.ones(2))
+        assert str(found.value) == str(expected.value)
+    assert alike(compiled(np.ones(3), np.zeros(3)), vg(np.ones(3), np.zeros(3)))
+
+
+def test_errors_can_be_caught_where_they_are_raised():
+    vg = nbta.value_and_grad(distance, compiled=True)
+
+    @numba.njit
+    def guarded(q, data):
+        found = 0
+        for k in range(3):
+            try:
+                found += vg(q, data[k:])[1].size
+            except Exception:
+                found -= 100
+        return found
+
+    assert guarded(np.ones(3), np.ones(4)) == 3 + 3 - 100
+
+
+def test_errors_of_a_users_assertion():
+    def loss(x):
+        assert x > 0, "not positive"
+        return nbta.log(x)
+
+    g = nbta.grad(loss, compiled=True)
+    compiled = numba.njit(lambda x: g(x))
+    assert compiled(2.0) == 0.5
+    with pytest.raises(AssertionError, match="not positive"):
+        compiled(-1.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (np.ones(3, int), r"args\[0\] is int64 \(\?,\), and gradients exist for floats"),
+        (np.ones((2, 2)), r"f must return a scalar of floats to differentiate"),
+        ([1.0, 2.0], "arguments of calls in @njit functions may be arrays, numbers"),
+        ("text", "arguments of calls in @njit functions may be arrays, numbers"),
+        (np.ones(3, "f2"), "arguments of calls in @njit functions may be arrays, numbers"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::numba.core.errors.NumbaPendingDeprecationWarning")
+def test_types_are_refused_with_the_line(given, message):
+    g = nbta.grad(lambda x: nbta.sum(x, axis=0))
+
+    @numba.njit
+    def compiled(x):
+        y = x
+        return g(y)
+
+    with pytest.raises(TypingError, match=message) as refused:
+        compiled(given)
+    line = compiled.py_func.__code__.co_firstlineno + 3
+    assert f"{__file__}:{line}: " in str(refused.value).splitlines()[-1]
+
+
+def test_what_cannot_be_traced_is_refused_as_from_python():
+    def loss(x):
+        return nbta.sum(x) * hash(x[0])
+
+    g = nbta.grad(loss)
+    with pytest.raises(nbta.NbtaError) as expected:
+        g(np.ones(3))
+    with pytest.raises(TypingError) as found:
+        numba.njit(lambda x: g(x))(np.ones(3))
+    assert str(expected.value) in str(found.value)
+
+
+def test_results_that_are_refused():
+    texts = nbta.function(lambda x: (x, "text"))
+    with pytest.raises(TypingError, match="gives a text, which a call in an @njit function"):
+        numba.njit(lambda x: texts(x))(1.0)
+    dicts = nbta.function(lambda x: {"a": x})
+    with pytest.raises(TypingError, match="results of calls in @njit functions may be arrays"):
+        numba.njit(lambda x: dicts(x))(1.0)
+    batch = nbta.grad(lambda w, x: w * x, batch_axis=0)
+    with pytest.raises(TypingError, match="runs a batch on threads of its own"):
+        numba.njit(lambda w, x: batch(w, x))(1.0, np.ones(3))
+
+
+def test_nan_in_a_program_whose_products_look_at_zeros():
+    def loss(w, x):
+        return nbta.sum(nbta.where(x > 0, nbta.log(x), 0.0) * (w @ x))
+
+    vg = nbta.value_and_grad(loss, argnums=(0, 1), compiled=True)
+    compiled = numba.njit(lambda w, x: vg(w, x))
+    w = np.arange(9.0).reshape(3, 3)
+    good, bad = np.array([1.0, 2.0, 3.0]), np.array([1.0, np.inf, 0.0])
+    for x in (good, bad, good, np.full(3, np.nan)):
+        assert alike(compiled(w, x), vg(w, x))
+
+
+# What a function reads from outside.
+
+weights, rate = np.array([1.0, 2.0, 3.0]), 2.0
+
+
+def weighted(x):
+    return np.sum(weights * x**2) * rate
+
+
+def test_what_is_outside_is_as_it_is_now(monkeypatch):
+    vg = nbta.value_and_grad(weighted, compiled=True)
+    compiled = numba.njit(lambda x: vg(x))
+    x = np.arange(3.0)
+    assert alike(compiled(x), vg(x))
+    weights[0] = 5.0
+    assert alike(compiled(x), vg(x))
+    for name, value in (("rate", 3.0), ("weights", np.ones(3)), ("rate", 2.0)):
+        monkeypatch.setitem(globals(), name, value)
+        assert alike(compiled(x), vg(x))
+    monkeypatch.setitem(globals(), "weights", np.ones(4))
+    with pytest.raises(nbta.InvalidArgumentError, match="do not broadcast"):
+        compiled(x)
+    monkeypatch.setitem(globals(), "weights", np.ones((2, 3)))
+    with pytest.raises(nbta.NbtaError):
+        vg(np.ones((3, 2)))
+    assert alike(compiled(x), vg(x))
+
+
+def test_cells_defaults_and_code():
+    factor = 2.0
+
+    def loss(x, power=2):
+        return nbta.sum(x**power) * factor
+
+    g = nbta.grad(loss, compiled=True)
+    compiled = numba.njit(lambda x: g(x))
+    x = np.arange(3.0)
+    assert alike(compiled(x), 4 * x)
+    factor = 3.0
+    assert alike(compiled(x), 6 * x)
+    loss.__defaults__ = (1,)
+    assert alike(compiled(x), np.full(3, 3.0))
+    loss.__code__ = (lambda x, power=2: nbta.sum(x) * 7.0 if factor else x).__code__
+    assert alike(compiled(x), np.full(3, 7.0))
+
+
+def test_attributes_and_items():
+    class Model:
+        scale = 2.0
+
+    model, table = Model(), {"rate": [1.0, 2.0]}
+    g = nbta.grad(lambda x: x * x * model.scale * table["rate"][1], compiled=True)
+    compiled = numba.njit(lambda x: g(x))
+    assert compiled(1.0) == 8.0
+    model.scale = 3.0
+    assert compiled(1.0) == 12.0
+    table["rate"][1] = 1.0
+    assert compiled(1.0) == 6.0
+
+
+def test_an_array_from_outside_that_is_replaced_while_threads_use_it():
+    data = np.zeros(1000)
+
+    def loss(x):
+        return nbta.sum(x * data)
+
+    vg = nbta.value_and_grad(loss, compiled=True)
+
+    @numba.njit(nogil=True)
+    def run(x, n):
+        low = high = 0.0
+        for _ in range(n):
+            _, g = vg(x)
+            low, high = min(low, g.min()), max(high, g.max())
+        return low, high
+
+    x, found = np.ones(1000), []
+    run(x, 1)
+    thread = threading.Thread(target=lambda: found.append(run(x, 20000)))
+    thread.start()
+    while thread.is_alive():
+        data = np.full(1000, float(np.random.default_rng().integers(5)))
+    thread.join()
+    assert found[0][0] >= 0.0
+    assert found[0][1] <= 4.0
+
+
+# Threads, loops, and functions that take functions.
+
+
+def test_threads_without_the_lock():
+    vg = nbta.value_and_grad(distance, compiled=True)
+
+    @numba.njit(nogil=True)
+    def run(q, data, n):
+        total = 0.0
+        for _ in range(n):
+            v, g = vg(q, data)
+            total += v + g.sum()
+        return total
+
+    data = np.zeros(8)
+    cases = [np.arange(8.0) * k for k in range(8)]
+    expected = [run(q, data, 500) for q in cases]
+    found = [None] * len(cases)
+
+    def work(k):
+        found[k] = run(cases[k], data, 500)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(len(cases))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == expected
+
+
+@pytest.fixture
+def threads():
+    before = numba.get_num_threads()
+    yield numba.set_num_threads
+    numba.set_num_threads(before)
+
+
+@pytest.mark.parametrize("nogil", [False, True])
+def test_parallel_loops(nogil, threads):
+    vg = nbta.value_and_grad(weighted, compiled=True)
+
+    @numba.njit(parallel=True, nogil=nogil)
+    def many(x):
+        values, slopes = np.zeros(len(x)), np.zeros(x.shape)
+        for i in numba.prange(len(x)):
+            values[i], slopes[i] = vg(x[i])
+        return values, slopes
+
+    x = np.random.default_rng(0).normal(size=(40, 3))
+    pairs = [vg(row) for row in x]
+    expected = np.array([v for v, _ in pairs]), np.array([g for _, g in pairs])
+    for count in (1, numba.config.NUMBA_NUM_THREADS):
+        threads(count)
+        globals()["unrelated"] = count  # which the lock is needed to look at
+        assert alike(many(x), expected)
+
+
+def test_parallel_loops_of_functions_that_call_it():
+    vg = nbta.value_and_grad(weighted, compiled=True)
+    inner = numba.njit(lambda x: vg(x)[1])
+    middle = numba.njit(lambda x: inner(x) + 0.0)
+
+    @numba.njit(parallel=True)
+    def many(x):
+        out = np.zeros(x.shape)
+        for i in numba.prange(len(x)):
+            out[i] = middle(x[i])
+        return out
+
+    x = np.random.default_rng(0).normal(size=(40, 3))
+    for k in range(2):
+        globals()["unrelated"] = k
+        assert alike(many(x), np.array([vg(row)[1] for row in x]))
+
+
+def test_an_error_in_a_parallel_loop_is_raised_after_it():
+    vg = nbta.value_and_grad(distance, compiled=True)
+
+    @numba.njit(parallel=True)
+    def many(x, data):
+        out = np.zeros(x.shape)
+        for i in numba.prange(len(x)):
+            out[i] = vg(x[i], data)[1]
+        return out
+
+    x = np.ones((40, 3))
+    with pytest.raises(nbta.OutOfRangeError, match="out of range"):
+        many(x, np.ones(2))
+    assert alike(many(x, np.zeros(3)), 2 * x)
+
+
+def test_new_lengths_in_a_parallel_loop():
+    vg = nbta.value_and_grad(distance, compiled=True)
+
+    @numba.njit(parallel=True)
+    def many(x):
+        out = np.zeros(len(x))
+        for i in numba.prange(len(x)):
+            out[i] = vg(x[: i % 4], x[: i % 4] * 0)[0]
+        return out
+
+    x = np.arange(20.0)
+    assert alike(many(x), np.array([float(np.sum(x[: i % 4] ** 2)) for i in range(20)]))
+
+
+def test_functions_that_are_given_as_arguments():
+    @numba.njit
+    def descend(vg, x, n):
+        for _ in range(n):
+            x = x - 0.1 * vg(x)[1]
+        return x
+
+    one = nbta.value_and_grad(lambda x: nbta.sum(x * x), compiled=True)
+    other = nbta.value_and_grad(lambda x: nbta.sum(x**4), compiled=True)
+    for vg in (one, other, one):
+        assert alike(descend(vg, np.ones(3), 5), descend.py_func(vg, np.ones(3), 5))
+    assert numba.njit(lambda f: f)(one) is one
+
+
+def test_recursion():
+    g = nbta.grad(lambda x: x**3 / 3, compiled=True)
+
+    @numba.njit
+    def again(x, n):
+        if n == 0:
+            return x
+        return again(g(x), n - 1)
+
+    assert again(1.5, 3) == 1.5**8
+
+
+def test_a_function_in_a_graph_is_followed():
+    vg = nbta.value_and_grad(lambda x: x**3, compiled=True)
+
+    @numba.njit
+    def step(x):
+        v, g = vg(x)
+        return v + g
+
+    assert step(2.0) == 20.0
+    assert nbta.grad(step)(2.0) == 24.0
+
+
+# Caches and the rest.
+
+
+def test_caching_is_refused_by_numba():
+    g = nbta.grad(lambda x: x * x)
+
+    @numba.njit(cache=True)
+    def compiled(x):
+        return g(x)
+
+    @numba.njit(cache=True)
+    def outer(x):
+        return compiled(x) + 1
+
+    with pytest.warns(NumbaWarning, match='Cannot cache compiled function "compiled"'):
+        assert compiled(2.0) == 4.0
+    with pytest.warns(NumbaWarning, match='Cannot cache compiled function "outer"'):
+        assert outer(2.0) == 5.0
+
+
+def test_functions_that_run_in_python():
+    generator = np.random.default_rng(3)
+    draws = nbta.function(lambda x: x + generator.normal())
+    slow = nbta.grad(lambda x: x * x, compiled=False)
+    compiled = numba.njit(lambda x: (slow(x), draws(x)))
+    assert compiled(2.0) == (4.0, 2.0 + np.random.default_rng(3).normal())
+
+
+def left_over(function, *args):
+    """Blocks of Numba's memory that are left after calls, some of which may fail."""
+    for _ in range(50):
+        with contextlib.suppress(IndexError):
+            function(*args)
+    gc.collect()
+    stats = rtsys.get_allocation_stats()
+    return stats.alloc - stats.free
+
+
+def test_no_copy_of_an_argument_is_left():
+    vg = nbta.value_and_grad(distance, compiled=True)
+    compiled = numba.njit(lambda q, data: vg(q, data))
+
+    @numba.njit
+    def raising(q, data):
+        if len(data) < len(q):
+            raise IndexError("of which Numba leaves the arguments")
+        return q.sum() + data.sum()
+
+    @numba.njit
+    def failing(q, data):
+        return raising(q, data)
+
+    q, data = np.ones(2000)[::2], np.zeros(1000)
+    compiled(q, data)
+    _nrt_python.memsys_enable_stats()
+    try:
+        before = left_over(compiled, q, data)
+        assert left_over(compiled, q, data) == before
+        by_numba = left_over(failing, q, data[:5]) - before
+        assert left_over(compiled, q, data[:5]) - before == 2 * by_numba
+    finally:
+        _nrt_python.memsys_disable_stats()
+
+
+def test_a_result_outlives_the_call():
+    vg = nbta.value_and_grad(distance, compiled=True)
+    compiled = numba.njit(lambda q, data: vg(q, data)[1])
+    found = [compiled(np.full(50, float(k)), np.zeros(50)) for k in range(20)]
+    assert all(np.all(g == 2.0 * k) for k, g in enumerate(found))
+
+
+class AlarmError(Exception):
+    """What a signal's handler raises."""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such timer")
+@pytest.mark.parametrize("nogil", [False, True])
+def test_a_signal_ends_a_long_call(nogil):
+    def loss(x, n):
+        for i in range(n):
+            x = x * 1.0000001 + 1e-12 * i
+        return x
+
+    def handler(*given):
+        raise AlarmError
+
+    f = nbta.function(loss, compiled=True)
+    compiled = numba.njit(lambda x, n: f(x, n), nogil=nogil)
+    assert compiled(1.0, 10) > 1.0
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(AlarmError):
+            compiled(1.0, 2 * 10**10)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert compiled(1.0, 10) > 1.0
+
+
+def test_the_page_about_it_runs():
+    page = Path(__file__).parents[2] / "docs" / "call_in_njit.md"
+    cells = re.findall(r"^```{code-cell} ipython3\n(.*?)^```$", page.read_text(), re.M | re.S)
+    names: dict = {"__name__": "page"}
+    for k, cell in enumerate(cells):
+        name = f"<page {k}>"
+        linecache.cache[name] = len(cell), None, cell.splitlines(keepends=True), name
+        exec(compile(cell, name, "exec"), names)
+    assert len(cells) == 7
+    assert np.max(np.abs(names["slope"](names["root"], names["data"]))) < 1e-12
+    assert np.array_equal(names["at"](np.ones(2)), [10.0, 10.0])
