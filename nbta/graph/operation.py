@@ -460,7 +460,7 @@ class Facts(NamedTuple):
         Of an array: its elements lie contiguous, without states of slots, and have this shape.
     only_frees : bool
         Of the end of an array: nothing comes after it, it is there for the memory alone.
-    keeps_state : bool
+    saves_state : bool
         Of a branch: it saves a variable where a checkpoint segment begins.
     has_adjoint : bool
         Of a loop: each iteration runs its adjoint iteration, too.
@@ -474,7 +474,7 @@ class Facts(NamedTuple):
     is_appended: bool = False
     row: tuple[int, ...] | None = None
     only_frees: bool = False
-    keeps_state: bool = False
+    saves_state: bool = False
     has_adjoint: bool = False
     tiling: str | None = None
 
