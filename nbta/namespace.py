@@ -11,6 +11,7 @@ from nbta.api.derivatives import (
     jvp,
     linearize,
     value_and_grad,
+    vjp,
 )
 from nbta.api.printing import print
 from nbta.api.sequences import foldl, foldr, fori_loop, map_fn, scan, vmap
@@ -71,6 +72,7 @@ __all__ = [
     "unflatten",
     "unroll",
     "value_and_grad",
+    "vjp",
     "vmap",
     "while_loop",
 ]
