@@ -56,8 +56,8 @@ def to_jax(f: Callable[..., Any], compiled: Compiled = "auto") -> Callable[..., 
     -----
     Arguments have JAX's dtypes, which are float32 unless ``jax_enable_x64`` is set, and results are
     cast to these. A compiled program of JAX calls back to Python, once for each evaluation, which
-    takes about 20 us. A gradient computes the function again. `jax.vmap` becomes `nbta.vmap`, one
-    compiled loop over the items.
+    takes about twice as long as an empty ``jax.pure_callback``. A gradient computes the function
+    again. ``jax.vmap`` becomes `nbta.vmap`, one compiled loop over the items.
 
     Examples
     --------

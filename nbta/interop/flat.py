@@ -162,15 +162,19 @@ class Door:
         values = leaves(structure)
         mask = tuple(map(is_array, values))
         others = tuple(v for v, each in zip(values, mask, strict=True) if not each)
-        for path, value in named(structure):
-            if not is_array(value) and not (isinstance(value, bool | str) or callable(value)):
-                message = f"{self.title}: {path} is {value!r}; give arrays, numbers or texts"
-                raise invalid("argument", message)
+        if not all(isinstance(value, bool | str) or callable(value) for value in others):
+            self._refuse(structure, is_array)
         key = layout(structure), mask, others
         if key not in self._found:
             self._found[key] = self._made(structure, values, mask)
         arrays = [v for v, each in zip(values, mask, strict=True) if each]
         return self._found[key], arrays
+
+    def _refuse(self, structure: Any, is_array: Any) -> None:
+        for path, value in named(structure):
+            if not is_array(value) and not (isinstance(value, bool | str) or callable(value)):
+                message = f"{self.title}: {path} is {value!r}; give arrays, numbers or texts"
+                raise invalid("argument", message)
 
     def _made(self, structure: Any, values: Any, mask: Any) -> FlatFunction:
         f, finish = self._f, self._finish

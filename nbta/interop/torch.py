@@ -49,7 +49,13 @@ def _array(tensor: torch.Tensor) -> np.ndarray:
 
 
 def _spec(tensor: torch.Tensor) -> Spec:
-    return Spec(np.dtype(str(tensor.dtype).removeprefix("torch.")), tuple(tensor.shape))
+    return Spec(_dtype(tensor.dtype), tuple(tensor.shape))
+
+
+@functools.cache
+def _dtype(dtype: torch.dtype) -> np.dtype:
+    """NumPy's dtype of that name; no tensor is asked, as those of torch.func have no items."""
+    return np.dtype(str(dtype).removeprefix("torch."))
 
 
 class _Call(torch.autograd.Function):
