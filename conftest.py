@@ -1,6 +1,7 @@
 """What all tests and doctests share."""
 
 import gc
+import importlib.util
 import os
 import warnings
 
@@ -16,6 +17,12 @@ import pytest
 import nbta
 
 pytest_plugins = ["slow_marks"]
+#: Modules for libraries that are not installed have no doctests to run.
+collect_ignore = [
+    f"nbta/interop/{library}.py"
+    for library in ("jax", "pytensor", "torch")
+    if importlib.util.find_spec(library) is None
+]
 
 
 def pytest_addoption(parser):

@@ -51,3 +51,12 @@ def oldest(session):
 def newest(session):
     """The newest of everything, on the newest Python."""
     run(session, options=["--upgrade", "--upgrade-strategy", "eager"])
+
+
+@nox.session(python=PYTHONS[0])
+def interop(session):
+    """What other libraries get and give, with all of these; elsewhere its tests are skipped."""
+    libraries = ("optax", "blackjax", "pymc", "pandas", "xarray", "scikit-learn", "joblib")
+    session.install("-e", ".[test,jax,pytensor,torch]", *libraries)
+    places = ("tests/interop", "tests/package/test_other_libraries_page.py")
+    session.run("pytest", "-m", "", *places, *session.posargs)

@@ -21,8 +21,8 @@ Results are exact, or there is an error that names the line and the remedy. nbta
 functions must be in a file or a notebook.
 
 Gradients
-    `grad`, `value_and_grad`, `jvp`, `hvp`, `linearize`, `jacobian`, `jacfwd`, `hessian`,
-    `sparse_jacobian`, `sparse_hessian`, `vmap`;
+    `grad`, `value_and_grad`, `jvp`, `vjp`, `hvp`, `linearize`, `jacobian`, `jacfwd`,
+    `hessian`, `sparse_jacobian`, `sparse_hessian`, `vmap`;
     `custom_gradient` for functions with a derivative of your own, `implicit` for solvers,
     `testing.check_grads` to check.
 Functions

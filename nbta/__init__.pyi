@@ -14,6 +14,7 @@ from nbta.api.derivatives import jacobian as jacobian
 from nbta.api.derivatives import jvp as jvp
 from nbta.api.derivatives import linearize as linearize
 from nbta.api.derivatives import value_and_grad as value_and_grad
+from nbta.api.derivatives import vjp as vjp
 from nbta.api.printing import print as print
 from nbta.api.sequences import foldl as foldl
 from nbta.api.sequences import foldr as foldr

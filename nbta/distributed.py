@@ -31,8 +31,8 @@ from nbta.api.derivatives import (
     check_outside,
     common_length,
     items_first,
-    places_of,
 )
+from nbta.api.differentiated import places_of
 from nbta.errors import FailedPreconditionError, UnimplementedError, invalid
 from nbta.frontend import pickling
 from nbta.ops.core.elementwise import narrow, widened

@@ -86,13 +86,59 @@ def _loses(kind):
     return None
 
 
+#: Classes of other libraries, and what nbta does about them.
+_FOREIGN = {
+    ("jax", "Tracer"): "to_jax",
+    ("torch", "Tensor"): "to_torch",
+    ("pytensor", "Variable"): "to_pytensor",
+    ("pandas", "Series"): "labels, by which pandas aligns",
+    ("pandas", "DataFrame"): "labels, by which pandas aligns",
+    ("xarray", "DataArray"): "names of axes, by which xarray aligns",
+    ("xarray", "Dataset"): "names of axes, by which xarray aligns",
+}
+
+
+@functools.cache
+def _foreign(kind):
+    """What `_FOREIGN` has of a class or one that it is derived from, None for most."""
+    names = ((base.__module__.partition(".")[0], base.__name__) for base in kind.__mro__)
+    return next((_FOREIGN[name] for name in names if name in _FOREIGN), None)
+
+
+def _check_foreign(argument, value) -> None:
+    """Refuse what another library differentiates, and arrays whose labels count."""
+    what, kind = _foreign(type(value)), type(value).__name__
+    if what is None:
+        return
+    if not what.startswith("to_"):
+        message = f"{argument}: a {kind} has {what}, and these would be lost; use .to_numpy()"
+        raise invalid("other_library", message)
+    if what == "to_torch" and _has_items(value):
+        return
+    message = (
+        f"{argument}: {value!r} is differentiated or traced by another library; give that the "
+        f"function by nbta.interop.{what}(f)"
+    )
+    raise invalid("other_library", message)
+
+
+def _has_items(tensor):
+    """Whether a tensor of torch is no more than its items: torch refuses to lose gradients."""
+    try:
+        np.asarray(tensor)
+    except (RuntimeError, TypeError):
+        return False
+    return True
+
+
 def check_plain(argument: str, value) -> None:
     """Refuse arrays of which more than the items counts, and lists that have some.
 
     Raises
     ------
     InvalidArgumentError
-        For masked arrays, `numpy.matrix`, and subclasses of arrays that override what NumPy does.
+        For masked arrays, `numpy.matrix`, and subclasses of arrays that override what NumPy does;
+        for tracers and tensors of other libraries, and for arrays with labels.
     """
     if isinstance(value, np.ndarray):
         kind = type(value)
@@ -103,6 +149,8 @@ def check_plain(argument: str, value) -> None:
     elif isinstance(value, list | tuple) and any(map(_has_parts, set(map(type, value)))):
         for i, part in enumerate(value):
             check_plain(f"{argument}[{i}]", part)
+    else:
+        _check_foreign(argument, value)
 
 
 def _has_parts(kind):

@@ -12,6 +12,7 @@ from nbta.api.derivatives import (
     jvp,
     linearize,
     value_and_grad,
+    vjp,
 )
 from nbta.api.printing import print
 from nbta.api.sequences import foldl, foldr, fori_loop, map_fn, scan, vmap
@@ -72,6 +73,7 @@ __all__ = [
     "unflatten",
     "unroll",
     "value_and_grad",
+    "vjp",
     "vmap",
     "while_loop",
 ]

@@ -1,15 +1,16 @@
-"""Derivatives of Python functions: grad, value_and_grad, jvp, hvp, jacobian, jacfwd, hessian."""
+"""Derivatives of Python functions: grad, value_and_grad, jvp, vjp, hvp, jacobian, hessian, ..."""
 
 from __future__ import annotations
 
 import functools
 import operator
-from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, Literal, overload
+from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, Literal, Self, overload
 
 import numpy as np
 
 from nbta import shapes
 from nbta.api.custom import CUSTOM
+from nbta.api.differentiated import Differentiated
 from nbta.api.sequences import map_together
 from nbta.api.static import Static
 from nbta.api.tracing import (
@@ -19,6 +20,7 @@ from nbta.api.tracing import (
     R,
     any_empty,
     any_tensor,
+    as_examples,
     as_leaf,
     kinds_of,
     once,
@@ -70,7 +72,8 @@ class Batched(Sent, Generic[R]):
     axes : int or tuple of (int or None)
         Along which axis each argument is cut, None for one that all items share. An int is for all
         arguments but those that are differentiated.
-    argnums : int or tuple of int
+    chosen : Differentiated
+        The arguments that are differentiated, which a call gives by position.
     reduction : {"sum", "mean"}
     compiled : {"auto", True, False}
     pick : callable, optional
@@ -94,7 +97,7 @@ class Batched(Sent, Generic[R]):
         f: Callable[..., Any],
         item: Function[..., Any],
         axes: Any,
-        argnums: int | tuple[int, ...],
+        chosen: Differentiated,
         reduction: Literal["sum", "mean"],
         compiled: Compiled,
         pick: Callable[[Any], R] | None = None,
@@ -104,7 +107,7 @@ class Batched(Sent, Generic[R]):
             message = f'reduction: it must be "sum" or "mean", not {reduction!r}'
             raise invalid("reduction", message)
         check_compiled(compiled)
-        self.item, self._axes, self._argnums = item, axes, argnums
+        self.item, self._axes, self._chosen = item, axes, chosen
         self._reduction, self._compiled, self._memories = reduction, compiled, Memories()
         self._pick = pick or _unchanged
 
@@ -113,7 +116,7 @@ class Batched(Sent, Generic[R]):
         try:
             check_outside(args, kwargs)
             args, kwargs = self.item.with_static((args, kwargs))
-            places = places_of(self._argnums, len(args))
+            places = self._places(args, kwargs)
             axes = axes_of(self._axes, places, len(args))
             args = batches_apart(args, axes)
             batch = _Batch(self.item, args, axes, kwargs)
@@ -124,12 +127,21 @@ class Batched(Sent, Generic[R]):
             found = iter(found)
             value = pack(value, found)
             gradients = tuple(_joined(args[p], found, axes[p], batch.count) for p in places)
-            if not isinstance(self._argnums, tuple):
+            if self._chosen.alone:
                 gradients = gradients[0]
             return self._pick((value, gradients))
         except Exception as error:
             leaving(error)
             raise
+
+    def _places(self, args: Any, kwargs: Any) -> list[int]:
+        """The arguments that are differentiated."""
+        places = self._chosen.places(args, kwargs)
+        for place in places:
+            if isinstance(place, str):
+                message = f"batch_axis: {place!r} is differentiated; give it by position"
+                raise invalid("argnums", message)
+        return places
 
     def _divisors(self, count: Any, results: Any, aux: Any) -> Any:
         """What each result is divided by: all but those that go with the loss, for a mean."""
@@ -160,7 +172,7 @@ class Batched(Sent, Generic[R]):
         try:
             check_outside(args, kwargs)
             args, kwargs = self.item.with_static((args, kwargs))
-            axes = axes_of(self._axes, places_of(self._argnums, len(args)), len(args))
+            axes = axes_of(self._axes, self._places(args, kwargs), len(args))
             args = batches_apart(args, axes)
             item = self.item.apart(self._compiled)
             batch = _Batch(item, args, axes, kwargs)
@@ -177,8 +189,24 @@ class Batched(Sent, Generic[R]):
 
     def _recipe(self) -> tuple[Any, ...]:
         """The arguments that make one like it."""
-        options = self._axes, self._argnums, self._reduction, self._compiled, self._pick
+        options = self._axes, self._chosen, self._reduction, self._compiled, self._pick
         return self.__wrapped__, self.item, *options
+
+    def warm(self, *args: Any, **kwargs: Any) -> Self:
+        """Trace and compile for items like the first of a batch; see `Function.warm`."""
+        try:
+            check_outside(args, kwargs)
+            args, kwargs = self.item.with_static((args, kwargs))
+            axes = axes_of(self._axes, self._places(args, kwargs), len(args))
+            args = batches_apart(as_examples(args), axes)
+            batch = _Batch(self.item, args, axes, kwargs)
+            if not batch.count:
+                raise invalid("batch_empty", "warm: there are no items; give at least one")
+            self.item.warm(*batch.first(), **kwargs)
+        except Exception as error:
+            leaving(error)
+            raise
+        return self
 
     def prefer_compiled(self) -> None:
         """Run compiled from now on, without waiting until that pays."""
@@ -209,18 +237,6 @@ def check_outside(args: Any, kwargs: Any) -> None:
             "parallel_iterations= gives"
         )
         raise invalid("batch_graph", message)
-
-
-def places_of(argnums: Any, count: Any) -> list:
-    """The arguments that are differentiated, of so many."""
-    chosen = argnums if isinstance(argnums, tuple) else (argnums,)
-    if not all(isinstance(place, int) for place in chosen):
-        raise invalid("argnums", f"argnums: {argnums!r} is not an int or a tuple of ints")
-    for place in chosen:
-        if not -count <= place < count:
-            message = f"argnums: there is no argument {place}; given by position: {count}"
-            raise invalid("argnums", message)
-    return [place % count for place in chosen]
 
 
 def axes_of(axes: Any, places: Any, count: Any) -> list:
@@ -501,7 +517,7 @@ def _joined(arg: Any, found: Any, axis: Any, count: Any) -> Any:
 @overload
 def value_and_grad(
     f: Callable[Concatenate[T, P], R],
-    argnums: Literal[0] = 0,
+    argnums: Literal[0] | None = None,
     has_aux: bool = False,
     compiled: Compiled = "auto",
     *,
@@ -510,11 +526,12 @@ def value_and_grad(
     convert: bool = CONVERT,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
+    argnames: tuple[()] = (),
 ) -> Function[Concatenate[T, P], tuple[R, T]]: ...
 @overload
 def value_and_grad(
     f: Callable[P, R],
-    argnums: int | tuple[int, ...] = 0,
+    argnums: int | tuple[int, ...] | None = None,
     has_aux: bool = False,
     compiled: Compiled = "auto",
     *,
@@ -523,11 +540,12 @@ def value_and_grad(
     convert: bool = CONVERT,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
+    argnames: str | Sequence[str] = (),
 ) -> Function[P, tuple[R, Any]]: ...
 @overload
 def value_and_grad(
     f: Callable[..., R],
-    argnums: int | tuple[int, ...] = 0,
+    argnums: int | tuple[int, ...] | None = None,
     has_aux: bool = False,
     compiled: Compiled = "auto",
     *,
@@ -536,10 +554,11 @@ def value_and_grad(
     convert: bool = CONVERT,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
+    argnames: str | Sequence[str] = (),
 ) -> Batched[tuple[R, Any]]: ...
 def value_and_grad(
     f: Callable[..., Any],
-    argnums: int | tuple[int, ...] = 0,
+    argnums: int | tuple[int, ...] | None = None,
     has_aux: bool = False,
     compiled: Compiled = "auto",
     *,
@@ -548,6 +567,7 @@ def value_and_grad(
     convert: bool = CONVERT,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
+    argnames: str | Sequence[str] = (),
 ) -> Any:
     """Make a function that returns the value of ``f`` and its gradient.
 
@@ -555,9 +575,9 @@ def value_and_grad(
     ----------
     f : callable
         Returns a scalar or, with ``has_aux``, a pair of a scalar and any other results.
-    argnums : int or tuple of int
-        The positional arguments to differentiate with respect to. Each is an array or a structure
-        of arrays.
+    argnums : int or tuple of int, optional
+        The arguments to differentiate with respect to, by position; the first by default. Each is
+        an array or a structure of arrays.
     has_aux : bool
         Whether ``f`` returns a pair ``(value, aux)``, of which only the value is differentiated.
     compiled : {"auto", True, False}
@@ -576,15 +596,19 @@ def value_and_grad(
         As for `function`.
     static_argnums, static_argnames : int or str, or a sequence of these
         As for `function`. They must not be among ``argnums``, nor be divided into items.
+    argnames : str or sequence of str
+        The arguments to differentiate with respect to, by name, in place of ``argnums``. A call may
+        give them by position or by name; for a batch, by position.
 
     Returns
     -------
     callable
         A function of the arguments of ``f`` that returns ``(value, gradient)`` or, with
         ``has_aux``, ``((value, aux), gradient)``. The gradient has the structure of the argument;
-        if ``argnums`` is a tuple, it is a tuple of gradients. It is zero if the value does not
-        depend on the argument. For a batch, ``aux`` contains the values of all items, stacked if
-        they have the same shape. The order of summation depends only on the number of items, so
+        if ``argnums`` is a tuple or ``argnames`` a sequence, it is a tuple of gradients. It is zero
+        if the value does not depend on the argument. For a batch, ``aux`` contains the values of
+        all items, stacked if they have the same shape. The order of summation depends only on the
+        number of items, so
         results are bitwise identical for any number of threads.
 
     Raises
@@ -606,6 +630,10 @@ def value_and_grad(
     >>> loss({"w": np.array([1.0, 2.0])}, np.array([3.0, 1.0]))
     (np.float64(13.0), {'w': array([18.,  4.])})
 
+    >>> slope = nbta.grad(lambda x, *, rate: rate * x**2, argnames="rate")
+    >>> slope(3.0, rate=0.5)
+    np.float64(9.0)
+
     >>> from scipy.optimize import minimize
     >>> start = {"a": np.array([3.0, 4.0]), "b": 1.0}
     >>> def loss(vector):
@@ -621,16 +649,17 @@ def value_and_grad(
     >>> nbta.value_and_grad(loss, batch_axis=0)(1.0, ragged)
     (np.float64(12.25), np.float64(24.5))
     """
-    static = Static(f, static_argnums, static_argnames, argnums)
-    both = _both(f, argnums, has_aux, compiled, convert, static)
+    chosen = Differentiated(f, argnums, argnames)
+    static = Static(f, static_argnums, static_argnames, chosen)
+    both = _both(f, chosen, has_aux, compiled, convert, static)
     if batch_axis is None:
         return both
-    return Batched(f, both, batch_axis, argnums, reduction, compiled)
+    return Batched(f, both, batch_axis, chosen, reduction, compiled)
 
 
 def _both(
     f: Any,
-    argnums: Any,
+    chosen: Differentiated,
     has_aux: bool,
     compiled: Compiled,
     convert: bool,
@@ -640,7 +669,7 @@ def _both(
     @functools.wraps(f, updated=())  # a dispatcher's own attributes cannot be pickled
     def both(*args: Any, **kwargs: Any) -> Any:
         inner = prepared(f, "the function", convert)
-        return _value_and_grad(inner, argnums, has_aux, args, kwargs)
+        return _value_and_grad(inner, chosen, has_aux, args, kwargs)
 
     what = "value_and_grad" if pick is None else "grad"
     return Function(both, compiled, pick, convert=False, static=static, what=what)
@@ -649,7 +678,7 @@ def _both(
 @overload
 def grad(
     f: Callable[Concatenate[T, P], Any],
-    argnums: Literal[0] = 0,
+    argnums: Literal[0] | None = None,
     has_aux: Literal[False] = False,
     compiled: Compiled = "auto",
     *,
@@ -658,11 +687,12 @@ def grad(
     convert: bool = CONVERT,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
+    argnames: tuple[()] = (),
 ) -> Function[Concatenate[T, P], T]: ...
 @overload
 def grad(
     f: Callable[P, Any],
-    argnums: int | tuple[int, ...] = 0,
+    argnums: int | tuple[int, ...] | None = None,
     has_aux: bool = False,
     compiled: Compiled = "auto",
     *,
@@ -671,11 +701,12 @@ def grad(
     convert: bool = CONVERT,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
+    argnames: str | Sequence[str] = (),
 ) -> Function[P, Any]: ...
 @overload
 def grad(
     f: Callable[..., Any],
-    argnums: int | tuple[int, ...] = 0,
+    argnums: int | tuple[int, ...] | None = None,
     has_aux: bool = False,
     compiled: Compiled = "auto",
     *,
@@ -684,10 +715,11 @@ def grad(
     convert: bool = CONVERT,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
+    argnames: str | Sequence[str] = (),
 ) -> Batched[Any]: ...
 def grad(
     f: Callable[..., Any],
-    argnums: int | tuple[int, ...] = 0,
+    argnums: int | tuple[int, ...] | None = None,
     has_aux: bool = False,
     compiled: Compiled = "auto",
     *,
@@ -696,6 +728,7 @@ def grad(
     convert: bool = CONVERT,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
+    argnames: str | Sequence[str] = (),
 ) -> Any:
     """Make a function that returns the gradient of ``f``; see `value_and_grad`.
 
@@ -706,14 +739,16 @@ def grad(
     ----------
     f : callable
         Returns a scalar or, with ``has_aux``, a pair of a scalar and any other results.
-    argnums, has_aux, compiled, batch_axis, reduction, convert, static_argnums, static_argnames
+    argnums, has_aux, compiled, batch_axis, reduction, convert
+        As for `value_and_grad`.
+    static_argnums, static_argnames, argnames
         As for `value_and_grad`.
 
     Returns
     -------
     callable
         A function of the arguments of ``f`` that returns the gradient, in the structure of the
-        argument, or a tuple of gradients if ``argnums`` is a tuple.
+        argument, or a tuple of gradients if ``argnums`` is a tuple or ``argnames`` a sequence.
 
     Raises
     ------
@@ -732,23 +767,32 @@ def grad(
         value, found = result
         return (found, value[1]) if has_aux else found
 
-    static = Static(f, static_argnums, static_argnames, argnums)
+    chosen = Differentiated(f, argnums, argnames)
+    static = Static(f, static_argnums, static_argnames, chosen)
     if batch_axis is None:
-        return _both(f, argnums, has_aux, compiled, convert, static, pick)
-    both = _both(f, argnums, has_aux, compiled, convert, static)
-    return Batched(f, both, batch_axis, argnums, reduction, compiled, pick)
+        return _both(f, chosen, has_aux, compiled, convert, static, pick)
+    both = _both(f, chosen, has_aux, compiled, convert, static)
+    return Batched(f, both, batch_axis, chosen, reduction, compiled, pick)
 
 
-def _value_and_grad(f: Any, argnums: Any, has_aux: bool, args: Any, kwargs: Any) -> Any:
-    args, places = list(args), places_of(argnums, len(args))
-    for place in places:
-        args[place] = free(f"args[{place}]", args[place])
+def _value_and_grad(f: Any, chosen: Differentiated, has_aux: bool, args: Any, kwargs: Any) -> Any:
+    args, kwargs, xs = _freed(chosen.places(args, kwargs), args, kwargs)
     result = f(*args, **kwargs)
     value, aux = _parted(result) if has_aux else (result, None)
     value = _scalar(value)
-    chosen = tuple(args[place] for place in places)
-    found = pack(chosen, gradients([value], leaves(chosen), unconnected="zero"))
-    return ((value, aux) if has_aux else value), (found if isinstance(argnums, tuple) else found[0])
+    found = pack(xs, gradients([value], leaves(xs), unconnected="zero"))
+    return ((value, aux) if has_aux else value), (found[0] if chosen.alone else found)
+
+
+def _freed(places: Any, args: Any, kwargs: Any) -> tuple[list, dict, tuple]:
+    """Arguments of which nothing else depends on the chosen ones, and these."""
+    args, kwargs = list(args), dict(kwargs)
+    for place in places:
+        if isinstance(place, str):
+            kwargs[place] = free(place, kwargs[place])
+        else:
+            args[place] = free(f"args[{place}]", args[place])
+    return args, kwargs, tuple(kwargs[p] if isinstance(p, str) else args[p] for p in places)
 
 
 def free(path: str, structure: Any) -> Any:
@@ -967,6 +1011,97 @@ def _tangent(f: Any, convert: bool, primals: Any, tangents: Any) -> Any:
     return _jvp(f, convert, primals, tangents)[1]
 
 
+def vjp(
+    f: Callable[..., R], *primals: Any, convert: bool = CONVERT
+) -> tuple[R, Callable[[Any], tuple[Any, ...]]]:
+    """Return the value of a function, and a function that pulls a cotangent back.
+
+    Parameters
+    ----------
+    f : callable
+        Returns an array or any structure of arrays.
+    *primals
+        The arguments of ``f``: floats, or structures of floats.
+    convert : bool
+        As for `function`.
+
+    Returns
+    -------
+    value : structure
+        The result of ``f``.
+    pullback : callable
+        A function of a cotangent, of the structure, shapes and dtypes of ``value``. It returns a
+        tuple with the vector-Jacobian product for each argument, in its structure: the gradient of
+        the sum of the products of results and their cotangents.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For integers among ``primals``; and from the function that is returned, if the cotangent
+        does not match, or if a result is an integer.
+
+    See Also
+    --------
+    grad : of a function with a scalar result.
+    linearize : the same in forward mode.
+
+    Notes
+    -----
+    This is JAX's ``jax.vjp``. The values that derivatives need are computed again with each
+    cotangent, from copies of ``primals``; what ``f`` reads from outside is as at that time.
+
+    Examples
+    --------
+    >>> value, pullback = nbta.vjp(lambda x, a: a * x ** 2, np.array([1.0, 2.0]), 3.0)
+    >>> value, pullback(np.array([1.0, 0.5]))
+    (array([ 3., 12.]), (array([6., 6.]), np.float64(3.0)))
+    """
+    primals = map_leaves(lambda v: v.copy() if isinstance(v, np.ndarray) else v, primals)
+
+    def made(kind: str, function: Any) -> Any:
+        make = lambda: Function(weakly(function, f, convert), convert=False, what="vjp")  # noqa: E731
+        return once(f, (kind, convert), make)
+
+    value = made("value", _value)(*primals)
+
+    def pullback(cotangent: Any) -> tuple[Any, ...]:
+        return made("vjp", _pulled)(primals, _cotangents(value, cotangent))
+
+    return value, pullback
+
+
+def _pulled(f: Any, convert: bool, primals: Any, cotangents: Any) -> Any:
+    primals = tuple(free(f"primals[{i}]", p) for i, p in enumerate(primals))
+    value = leaves(map_leaves(as_tensor, prepared(f, "the function", convert)(*primals)))
+    given = [as_tensor(cotangent) for cotangent in leaves(cotangents)]
+    return pack(primals, gradients(value, leaves(primals), given, unconnected="zero"))
+
+
+def _cotangents(value: Any, cotangent: Any) -> Any:
+    """A cotangent in the structure of a value, whose dtypes Python's numbers take."""
+    if layout(value) != layout(cotangent):
+        message = (
+            f"the cotangent must have the structure of the value, {describe(value)}, and is "
+            f"{describe(cotangent)}"
+        )
+        raise invalid("tangents", message)
+    triples = zip(paths(value, ""), leaves(value), leaves(cotangent), strict=True)
+    return pack(value, [_like_result(*each) for each in triples])
+
+
+def _like_result(path: str, result: Any, cotangent: Any) -> Any:
+    want = leaf_spec(result)
+    if not want.differentiable:
+        message = f"vjp: value{path} is {want}, which has no cotangent; let f return floats"
+        raise invalid("integer", message)
+    cotangent = taken(cotangent, want.dtype)
+    have = leaf_spec(cotangent)
+    if have.dtype != want.dtype or not shapes.compatible(have.shape, want.shape):
+        message = f"cotangent{path} is {have}, and value{path} is {want}; they must be equal"
+        raise invalid("tangents", message)
+    return cotangent
+
+
 def hvp(f: Callable[..., Any], primals: T, tangents: Any, *, convert: bool = CONVERT) -> T:
     """Return the product of the Hessian of a scalar function with a direction.
 
@@ -1045,12 +1180,13 @@ def directional(ys: Any, xs: Any, directions: Any) -> list:
 
 def jacobian(
     f: Callable[..., Any],
-    argnums: int | tuple[int, ...] = 0,
+    argnums: int | tuple[int, ...] | None = None,
     compiled: Compiled = "auto",
     *,
     convert: bool = CONVERT,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
+    argnames: str | Sequence[str] = (),
 ) -> Function[..., Any]:
     """Make a function that returns all first derivatives of ``f``.
 
@@ -1058,15 +1194,17 @@ def jacobian(
     ----------
     f : callable
         Returns real floats: an array of any rank, or a structure of arrays.
-    argnums : int or tuple of int
-        The positional arguments to differentiate with respect to. Each is a real array or a
-        structure of real arrays.
+    argnums : int or tuple of int, optional
+        The arguments to differentiate with respect to, by position; the first by default. Each is a
+        real array or a structure of real arrays.
     compiled : {"auto", True, False}
         As for `Session.run`.
     convert : bool
         As for `function`.
     static_argnums, static_argnames : int or str, or a sequence of these
         As for `function`. They must not be among ``argnums``.
+    argnames : str or sequence of str
+        As for `value_and_grad`.
 
     Returns
     -------
@@ -1103,20 +1241,22 @@ def jacobian(
 
     @functools.wraps(f, updated=())  # a dispatcher's own attributes cannot be pickled
     def rows(*args: Any, **kwargs: Any) -> Any:
-        return _jacobian(prepared(f, "the function", convert), argnums, args, kwargs)
+        return _jacobian(prepared(f, "the function", convert), chosen, args, kwargs)
 
-    static = Static(f, static_argnums, static_argnames, argnums)
+    chosen = Differentiated(f, argnums, argnames)
+    static = Static(f, static_argnums, static_argnames, chosen)
     return Function(rows, compiled, convert=False, static=static, what="jacobian")
 
 
 def jacfwd(
     f: Callable[..., Any],
-    argnums: int | tuple[int, ...] = 0,
+    argnums: int | tuple[int, ...] | None = None,
     compiled: Compiled = "auto",
     *,
     convert: bool = CONVERT,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
+    argnames: str | Sequence[str] = (),
 ) -> Function[..., Any]:
     """Make a function that returns all first derivatives of ``f``, in forward mode.
 
@@ -1124,14 +1264,16 @@ def jacfwd(
     ----------
     f : callable
         Returns real floats: an array of any rank, or a structure of arrays.
-    argnums : int or tuple of int
-        The positional arguments to differentiate with respect to, as for `jacobian`.
+    argnums : int or tuple of int, optional
+        The arguments to differentiate with respect to, as for `jacobian`.
     compiled : {"auto", True, False}
         As for `Session.run`.
     convert : bool
         As for `function`.
     static_argnums, static_argnames : int or str, or a sequence of these
         As for `function`. They must not be among ``argnums``.
+    argnames : str or sequence of str
+        As for `value_and_grad`.
 
     Returns
     -------
@@ -1163,20 +1305,22 @@ def jacfwd(
 
     @functools.wraps(f, updated=())  # a dispatcher's own attributes cannot be pickled
     def columns(*args: Any, **kwargs: Any) -> Any:
-        return _jacobian(prepared(f, "the function", convert), argnums, args, kwargs, _by_columns)
+        return _jacobian(prepared(f, "the function", convert), chosen, args, kwargs, _by_columns)
 
-    static = Static(f, static_argnums, static_argnames, argnums)
+    chosen = Differentiated(f, argnums, argnames)
+    static = Static(f, static_argnums, static_argnames, chosen)
     return Function(columns, compiled, convert=False, static=static, what="jacfwd")
 
 
 def hessian(
     f: Callable[..., Any],
-    argnums: int | tuple[int, ...] = 0,
+    argnums: int | tuple[int, ...] | None = None,
     compiled: Compiled = "auto",
     *,
     convert: bool = CONVERT,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
+    argnames: str | Sequence[str] = (),
 ) -> Function[..., Any]:
     """Make a function that returns all second derivatives of ``f``.
 
@@ -1184,7 +1328,7 @@ def hessian(
     ----------
     f : callable
         Returns a scalar.
-    argnums, compiled, convert, static_argnums, static_argnames
+    argnums, compiled, convert, static_argnums, static_argnames, argnames
         As for `jacobian`.
 
     Returns
@@ -1213,15 +1357,16 @@ def hessian(
     @functools.wraps(f, updated=())  # a dispatcher's own attributes cannot be pickled
     def rows(*args: Any, **kwargs: Any) -> Any:
         inner = prepared(f, "the function", convert)
-        return _jacobian(gradient_of(inner, argnums), argnums, args, kwargs, _of_gradients)
+        return _jacobian(gradient_of(inner, chosen), chosen, args, kwargs, _of_gradients)
 
-    static = Static(f, static_argnums, static_argnames, argnums)
+    chosen = Differentiated(f, argnums, argnames)
+    static = Static(f, static_argnums, static_argnames, chosen)
     return Function(rows, compiled, convert=False, static=static, what="hessian")
 
 
-def gradient_of(f: Any, argnums: Any) -> Any:
+def gradient_of(f: Any, chosen: Differentiated) -> Any:
     """The function of the same arguments that gives the gradient, in a graph."""
-    return lambda *args, **kwargs: _value_and_grad(f, argnums, False, args, kwargs)[1]
+    return lambda *args, **kwargs: _value_and_grad(f, chosen, False, args, kwargs)[1]
 
 
 def _by_rows(fresh: Any, chosen: Any, value: Any) -> list:
@@ -1241,26 +1386,26 @@ def _of_gradients(fresh: Any, chosen: Any, value: Any) -> list:
     return derivatives(fresh, chosen, value)
 
 
-def _jacobian(f: Any, argnums: Any, args: Any, kwargs: Any, derivatives: Any = _by_rows) -> Any:
-    places = places_of(argnums, len(args))
+def _jacobian(
+    f: Any, chosen: Differentiated, args: Any, kwargs: Any, derivatives: Any = _by_rows
+) -> Any:
+    places = chosen.places(args, kwargs)
 
     def fresh() -> Any:
         """The chosen arguments where nothing else depends on them, and what f gives for them."""
-        given = list(args)
-        for place in places:
-            given[place] = free(f"args[{place}]", given[place])
-        return tuple(given[p] for p in places), map_leaves(as_tensor, f(*given, **kwargs))
+        given, named, xs = _freed(places, args, kwargs)
+        return xs, map_leaves(as_tensor, f(*given, **named))
 
-    chosen, value = fresh()
-    for path, x in zip(paths(chosen, "args"), leaves(chosen), strict=True):
+    xs, value = fresh()
+    for path, x in zip(paths(xs, "args"), leaves(xs), strict=True):
         _check_real(f"the argument {path}", x)
     for path, y in zip(paths(value, "result"), leaves(value), strict=True):
         _check_real(f"f's {path}", y)
         if y.ndim is None:
             message = f"jacobian: the rank of f's {path} is not known before the run; reshape it"
             raise invalid("jacobian", message)
-    found = [pack(chosen, row) for row in derivatives(fresh, chosen, value)]
-    return pack(value, found if isinstance(argnums, tuple) else [part[0] for part in found])
+    found = [pack(xs, row) for row in derivatives(fresh, xs, value)]
+    return pack(value, [part[0] for part in found] if chosen.alone else found)
 
 
 def _check_real(name: str, value: Any) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
-from nbta.api.derivatives import calls_users, directional, free, gradient_of, places_of
+from nbta.api.derivatives import calls_users, directional, free, gradient_of
+from nbta.api.differentiated import Differentiated, places_of
 from nbta.api.sequences import map_fn
 from nbta.api.static import Static
 from nbta.api.tracing import CONVERT, Function, P, any_tensor, as_leaf
@@ -77,9 +78,11 @@ class SparseJacobian(Sent, Generic[P]):
         self._plans: dict[Any, _Plan] = {}
         self._last: Any = None, None, None
 
+        chosen = Differentiated(f, argnums)
+
         def function(f: Any) -> Any:
             inner = prepared(f, "the function", convert)
-            return gradient_of(inner, argnums) if what == "sparse_hessian" else inner
+            return gradient_of(inner, chosen) if what == "sparse_hessian" else inner
 
         def values(*args: Any, **kwargs: Any) -> Any:
             return function(f)(*args, **kwargs)
@@ -467,7 +470,7 @@ def sparse_jacobian(
     (4, array([[-1.,  4.,  0.],
            [ 0., -1.,  6.]]))
     """
-    static = Static(f, static_argnums, static_argnames, argnums)
+    static = Static(f, static_argnums, static_argnames, Differentiated(f, argnums))
     return SparseJacobian(f, argnums, pattern, compiled, convert, static, "sparse_jacobian")
 
 
@@ -523,5 +526,5 @@ def sparse_hessian(
            [-4., 38., -8.],
            [ 0., -8.,  2.]])
     """
-    static = Static(f, static_argnums, static_argnames, argnums)
+    static = Static(f, static_argnums, static_argnames, Differentiated(f, argnums))
     return SparseJacobian(f, argnums, pattern, compiled, convert, static, "sparse_hessian")

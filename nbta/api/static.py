@@ -59,7 +59,7 @@ class Static:
         By position; also where they are given by name.
     argnames : str or sequence of str
         By name; also where they are given by position.
-    differentiated : int or tuple of int, optional
+    differentiated : Differentiated, optional
         Those that are not to be among them.
 
     Raises
@@ -68,25 +68,31 @@ class Static:
         For numbers and names that there are not.
     """
 
-    def __init__(self, f: Any, argnums: Any, argnames: Any, differentiated: Any = ()) -> None:
+    def __init__(self, f: Any, argnums: Any, argnames: Any, differentiated: Any = None) -> None:
         numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
         names = (argnames,) if isinstance(argnames, str) else tuple(argnames)
-        parameters = _parameters(f) if numbers or names else {}
-        order = [n for n, p in parameters.items() if p.kind in _POSITIONAL]
+        parameters = parameters_of(f, "static_argnums") if numbers or names else {}
+        order = positional(parameters)
         rest = any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
         taken = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         numbers = tuple(_number(n, order, rest) for n in numbers)
         for name in names:
             if name not in parameters and not taken:
-                message = f"static_argnames: there is no argument {name!r}; {_list(parameters)}"
+                message = (
+                    f"static_argnames: there is no argument {name!r}; {listed_names(parameters)}"
+                )
                 raise invalid("static", message)
         self.names = {*names, *(order[n] for n in numbers if n < len(order))}
         self.numbers = {*numbers, *(k for k, name in enumerate(order) if name in names)}
         self._order = order
-        chosen = differentiated if isinstance(differentiated, tuple) else (differentiated,)
-        both = self.numbers & {n for n in chosen if isinstance(n, int)}
-        if both:
-            message = f"static_argnums: argument {min(both)} is in argnums too; give it in one"
+        if differentiated is not None:
+            self._keep_apart(differentiated)
+
+    def _keep_apart(self, differentiated: Any) -> None:
+        numbers = self.numbers & set(differentiated.numbers)
+        names = self.names & set(differentiated.names)
+        for which in [*sorted(numbers), *sorted(names)]:
+            message = f"static_argnums: argument {which!r} is in argnums too; give it in one"
             raise invalid("static", message)
 
     def __bool__(self) -> bool:
@@ -120,11 +126,17 @@ _POSITIONAL = (
 )
 
 
-def _parameters(f: Any) -> Any:
+def positional(parameters: Any) -> list[str]:
+    """Names of the parameters that may be given by position, in order."""
+    return [name for name, p in parameters.items() if p.kind in _POSITIONAL]
+
+
+def parameters_of(f: Any, what: str) -> Any:
+    """The parameters of a function, by name; ``what`` needs them, as the message says."""
     try:
         return inspect.signature(getattr(f, "py_func", f)).parameters
     except (TypeError, ValueError):
-        message = f"static_argnums: nothing tells which arguments {f!r} has; wrap it in a function"
+        message = f"{what}: nothing tells which arguments {f!r} has; wrap it in a function"
         raise invalid("static", message) from None
 
 
@@ -138,9 +150,10 @@ def _number(number: Any, order: list[str], rest: bool) -> int:
         return number
     if -len(order) <= number < 0 and not rest:
         return number + len(order)
-    message = f"static_argnums: there is no argument {number}; {_list(order)}"
+    message = f"static_argnums: there is no argument {number}; {listed_names(order)}"
     raise invalid("static", message)
 
 
-def _list(names: Any) -> str:
+def listed_names(names: Any) -> str:
+    """The arguments that a function has, as a message ends."""
     return f"there are {', '.join(names)}" if names else "there are none"

@@ -227,6 +227,26 @@ def _wrapped(part: Any) -> Any:
     raise _no_signature(part)
 
 
+#: The length of arrays that stand for those of any, where a `Spec` does not tell it.
+_ANY_LENGTH = 2
+
+
+def as_examples(part: Any) -> Any:
+    """A structure with arrays in place of Specs."""
+    if isinstance(part, Spec):
+        spec = _Leaf(part).spec
+        shape = [_ANY_LENGTH if n is None else n for n in spec.shape]
+        return np.zeros(shape, spec.dtype)[()]
+    if isinstance(part, dict):
+        return type(part)({key: as_examples(value) for key, value in part.items()})
+    if isinstance(part, list | tuple):
+        parts = map(as_examples, part)
+        return type(part)(*parts) if hasattr(part, "_fields") else type(part)(parts)
+    if (node := node_of(part)) is not None:
+        return node.packed(map(as_examples, node.parts))
+    return part
+
+
 def _no_signature(given: Any) -> Any:
     message = (
         f"input_signature: {given!r} is not one; give a list with a Spec for each argument, or "
@@ -638,6 +658,51 @@ class Function(Sent, Generic[P, R]):
         trace, arrays = self.bound(structure)
         runner = trace.runner
         return runner, runner.prepared(arrays, self._compiled), arrays
+
+    def warm(self, *args: Any, **kwargs: Any) -> Self:
+        """Trace and compile for arguments of some kinds now, without running the function.
+
+        The machine code is saved on disk, so that later processes compile nothing for such
+        arguments.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            Arguments like those of the calls to come. Of arrays and numbers only dtypes and shapes
+            count, and a `Spec` may stand for each; a length that it does not tell is any but 0 and
+            1. With an ``input_signature``, no arguments are needed.
+
+        Returns
+        -------
+        Function
+            The function itself.
+
+        Raises
+        ------
+        UnimplementedError
+            If the function cannot be compiled for such arguments, or has ``compiled=False``.
+        Exception
+            Any exception that tracing the function raises.
+
+        Examples
+        --------
+        >>> slope = nbta.grad(lambda x: nbta.sum(x**2)).warm(nbta.Spec("float64", (None,)))
+        >>> slope.traces
+        1
+        >>> slope(np.array([1.0, 2.0]))  # runs machine code
+        array([2., 4.])
+        """
+        if self._signature is not None and not args and not kwargs:
+            args = tuple(self._given_signature or ())
+        try:
+            with no_collection():
+                _, found, _ = self.prepared(as_examples(self.with_static((args, kwargs))))
+        except Exception as error:
+            leaving(error)
+            raise
+        if isinstance(found, str):
+            raise UnimplementedError(f"{self._title} cannot be compiled: {found}")
+        return self
 
     def prefer_compiled(self) -> None:
         """Compile at the next call, without waiting until compiling pays off."""

@@ -328,6 +328,47 @@ if __name__ == "__main__":
 """
 
 
+POOLS = """
+import concurrent.futures
+import multiprocessing
+import numpy as np
+import nbta
+
+def loss(x):
+    total = 0.0
+    for v in x:
+        total += v * v
+    return total
+
+slope = nbta.grad(loss, compiled=False)
+shifted = (lambda s: nbta.grad(lambda x: loss(x - s), compiled=False))(1.0)
+X = np.array([1.0, 3.0])
+
+if __name__ == "__main__":
+    spawn = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=spawn) as pool:
+        results = [list(pool.map(slope, [X, X + 1.0]))[0], pool.submit(shifted, X + 1.0).result()]
+    import dask
+    results += dask.compute(dask.delayed(slope)(X), scheduler="threads")
+    try:
+        from joblib import Parallel, delayed
+    except ModuleNotFoundError:
+        pass
+    else:
+        results += Parallel(2)(delayed(f)(x) for f, x in ((slope, X), (shifted, X + 1.0)))
+    for found in results:
+        assert found.tolist() == [2.0, 6.0], found
+"""
+
+
+@pytest.mark.slow
+def test_pools_of_other_libraries_take_functions_of_a_script(tmp_path):
+    script = tmp_path / "pools.py"
+    script.write_text(POOLS)
+    environment = {**os.environ, "PYTHONPATH": str(Path(nbta.__file__).parents[1])}
+    subprocess.run([sys.executable, str(script)], env=environment, check=True, timeout=300)
+
+
 @pytest.mark.slow
 def test_pools_of_multiprocessing_take_local_functions(tmp_path):
     script = tmp_path / "worker.py"

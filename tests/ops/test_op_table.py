@@ -24,7 +24,9 @@ PARTS = {
 MODULES = [
     importlib.import_module(info.name)
     for info in pkgutil.walk_packages(nbta.__path__, "nbta.")
-    if not info.name.startswith(("nbta.runtime", "nbta.eager", "nbta.demo", "nbta.__main__"))
+    if not info.name.startswith(
+        ("nbta.runtime", "nbta.eager", "nbta.interop", "nbta.demo", "nbta.__main__")
+    )
 ]
 
 

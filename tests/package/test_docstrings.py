@@ -12,6 +12,7 @@ import pytest
 
 import nbta
 import nbta.distributed
+import nbta.interop
 from nbta.graph.operation import TABLE
 from nbta.ops.core.elementwise import unary
 
@@ -36,6 +37,7 @@ def public():
         if inspect.isfunction(getattr(nbta, name)):
             yield f"nbta.{name}", getattr(nbta, name)
     yield "nbta.distributed.value_and_grad", nbta.distributed.value_and_grad
+    yield from functions_of(nbta.interop)
     for name in MODULES:
         yield from functions_of(getattr(nbta, name))
     for kind in (nbta.interface.ArrayInterface, nbta.Lanes):

@@ -63,7 +63,7 @@ ROWS = [
     {"nbta.api"},
     {"nbta.debug", "nbta.implicit", "nbta.testing"},
     {"nbta.namespace", "nbta"},
-    {"nbta.distributed"},
+    {"nbta.distributed", "nbta.interop"},
     {"nbta.demo", "nbta.doctor"},
     {"nbta.cli"},
     {"nbta.__main__"},
@@ -84,6 +84,7 @@ EXTRAS = {
     "nbta.distributed": {"cloudpickle", "dask", "distributed"},
     "nbta.display": {"matplotlib"},
     "nbta.inspect": {"graphviz", "matplotlib"},
+    "nbta.interop": {"jax", "pytensor", "torch"},
 }
 
 

@@ -35,6 +35,7 @@ ELSEWHERE = {
     "docs/coming_from/jax.md": "test_coming_from.py",
     "docs/coming_from/pytensor.md": "test_coming_from.py",
     "docs/coming_from/tensorflow1.md": "test_coming_from.py",
+    "docs/other_libraries.md": "test_other_libraries_page.py",
 }
 #: Pages with a block of a program of the README, which Numba takes ten seconds to compile.
 OF_THE_README = ["docs/coming_from_numba.md", "docs/index.md"]

@@ -16,8 +16,8 @@ RECORD = Path(__file__).with_name("public_api.txt")
 STUB = Path(nbta.__file__).with_suffix(".pyi")
 #: Modules that users import, besides nbta itself and `nbta.errors`.
 MODULES = (
-    "nbta.debug", "nbta.distributed", "nbta.implicit", "nbta.random", "nbta.raw_ops",
-    "nbta.testing",
+    "nbta.debug", "nbta.distributed", "nbta.implicit", "nbta.interop", "nbta.random",
+    "nbta.raw_ops", "nbta.testing",
 )  # fmt: skip
 #: Classes of what users are given and do not name, with the modules that have them.
 GIVEN = {

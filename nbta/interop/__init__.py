@@ -1,0 +1,161 @@
+"""Functions as operations of other libraries, with gradients.
+
+Other libraries differentiate, batch and sample their own programs. These functions give them an
+nbta function as one operation, with its derivatives:
+
+`to_jax`
+    for JAX, with Optax, Diffrax, Optimistix, BlackJAX and NumPyro;
+`to_torch`
+    for PyTorch;
+`to_pytensor`
+    for PyTensor and PyMC.
+
+Each needs its library, as in ``pip install "nbta[jax]"``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nbta.typing import Compiled
+
+__all__ = ["to_jax", "to_pytensor", "to_torch"]
+
+
+def to_jax(f: Callable[..., Any], compiled: Compiled = "auto") -> Callable[..., Any]:
+    """Make a function of JAX's arrays that may be differentiated, batched and compiled by JAX.
+
+    Parameters
+    ----------
+    f : callable
+        A function of arrays and numbers, plain Python, compiled by ``@njit``, or made by nbta, with
+        any loops. It returns an array or a structure of arrays, whose shapes follow from those of
+        the arguments.
+    compiled : {"auto", True, False}
+        As for `nbta.function`.
+
+    Returns
+    -------
+    callable
+        A function of the arguments of ``f``: arrays of JAX or NumPy, numbers, and lists, tuples and
+        dicts of these. ``jax.jit``, ``jax.grad``, ``jax.jvp``, ``jax.vmap``, ``jax.hessian`` and
+        all others apply to it, in any order and to any order of derivatives.
+
+    Raises
+    ------
+    ImportError
+        If JAX is not installed.
+    UnimplementedError
+        When called: if the shape of a result is known only when the function runs.
+
+    Notes
+    -----
+    Arguments have JAX's dtypes, which are float32 unless ``jax_enable_x64`` is set, and results are
+    cast to these. A compiled program of JAX calls back to Python, once for each evaluation, which
+    takes about twice as long as an empty ``jax.pure_callback``. A gradient computes the function
+    again. ``jax.vmap`` becomes `nbta.vmap`, one compiled loop over the items.
+
+    Examples
+    --------
+    >>> import jax  # doctest: +SKIP
+    >>> cube = nbta.interop.to_jax(lambda x: x**3)  # doctest: +SKIP
+    >>> jax.jit(jax.grad(cube))(2.0)  # doctest: +SKIP
+    Array(12., dtype=float32)
+    """
+    return _door("jax", "to_jax", "JAX").operation(f, compiled)
+
+
+def to_torch(f: Callable[..., Any], compiled: Compiled = "auto") -> Callable[..., Any]:
+    """Make a function of PyTorch's tensors that is differentiated by PyTorch.
+
+    Parameters
+    ----------
+    f : callable
+        As for `to_jax`, but that shapes of results may depend on values.
+    compiled : {"auto", True, False}
+        As for `nbta.function`.
+
+    Returns
+    -------
+    callable
+        A function of the arguments of ``f``: tensors on the CPU, arrays of NumPy, numbers, and
+        lists, tuples and dicts of these. ``backward``, ``torch.autograd.grad`` to any order,
+        forward mode, and ``torch.func``'s ``grad``, ``jvp``, ``vmap``, ``jacrev`` and ``hessian``
+        apply to it.
+
+    Raises
+    ------
+    ImportError
+        If PyTorch is not installed.
+    InvalidArgumentError
+        When called: if a tensor is not on the CPU.
+
+    Notes
+    -----
+    Tensors are passed without a copy. A gradient computes the function again. Results have the
+    dtypes that ``f`` gives for arrays of those of the arguments: `float32` tensors give `float32`
+    results unless ``f`` itself makes arrays of `float64`.
+
+    Examples
+    --------
+    >>> import torch  # doctest: +SKIP
+    >>> cube = nbta.interop.to_torch(lambda x: x**3)  # doctest: +SKIP
+    >>> x = torch.tensor(2.0, requires_grad=True)  # doctest: +SKIP
+    >>> torch.autograd.grad(cube(x), x)  # doctest: +SKIP
+    (tensor(12.),)
+    """
+    return _door("torch", "to_torch", "PyTorch").operation(f, compiled)
+
+
+def to_pytensor(f: Callable[..., Any], compiled: Compiled = "auto") -> Callable[..., Any]:
+    """Make a function of PyTensor's variables, so that PyMC's models may use it.
+
+    Parameters
+    ----------
+    f : callable
+        As for `to_jax`; the ranks of results must be known.
+    compiled : {"auto", True, False}
+        As for `nbta.function`.
+
+    Returns
+    -------
+    callable
+        A function of the arguments of ``f``: variables, arrays of NumPy, numbers, and lists, tuples
+        and dicts of these. ``pytensor.grad``, ``Rop`` and derivatives of any order apply to it, so
+        that PyMC's samplers with gradients, such as NUTS, do.
+
+    Raises
+    ------
+    ImportError
+        If PyTensor is not installed.
+    UnimplementedError
+        When called: if the rank of a result is known only when the function runs.
+
+    Notes
+    -----
+    The operation runs in Python, which calls the compiled function; PyTensor's own modes, Numba's
+    too, call it so.
+
+    Examples
+    --------
+    >>> import pytensor  # doctest: +SKIP
+    >>> x = pytensor.tensor.dscalar()  # doctest: +SKIP
+    >>> cube = nbta.interop.to_pytensor(lambda x: x**3)(x)  # doctest: +SKIP
+    >>> pytensor.function([x], pytensor.grad(cube, x))(2.0)  # doctest: +SKIP
+    array(12.)
+    """
+    return _door("pytensor", "to_pytensor", "PyTensor").operation(f, compiled)
+
+
+def _door(module: str, name: str, library: str) -> Any:
+    try:
+        return importlib.import_module(f"nbta.interop.{module}")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != module:
+            raise
+        message = f'nbta.interop.{name} needs {library}: pip install "nbta[{module}]"'
+        raise ImportError(message) from None
