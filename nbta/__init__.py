@@ -30,7 +30,7 @@ Functions
     of a function, ``f.profile()`` where its time goes. `debug.nans` finds the first NaN.
 Arrays
     `TensorArray`, a list of tensors that grows in place, in Python, in ``@njit`` and in gradients;
-    `save` and `load`.
+    `save` and `load`; `trim` gives memory of dropped arrays back.
 Loops for code written with nbta
     `while_loop`, `fori_loop`, `scan`, `map_fn`, `cond`, `switch_case`, with NumPy's functions under
     their names: `sum`, `where`, `matmul`, ...
@@ -43,6 +43,7 @@ In a terminal, ``nbta info`` says what is installed and ``nbta demo`` trains a m
 
 import importlib
 
+from nbta.array_memory import trim
 from nbta.eager import Lanes
 from nbta.errors import (
     FailedPreconditionError,
@@ -74,6 +75,7 @@ _ARRAYS = [
     "UnimplementedError",
     "load",
     "save",
+    "trim",
 ]
 
 

@@ -1,4 +1,7 @@
-"""What lies in an array's memory, for whoever looks without reading: files and pictures."""
+"""What lies in arrays' memory, for whoever looks without reading; and giving memory back."""
+
+import ctypes
+import sys
 
 import numpy as np
 
@@ -46,3 +49,29 @@ def block_of(array, slot: int) -> tuple[np.ndarray, np.ndarray]:
     block = python_calls.native(python_calls.block_bytes)(owner)
     head = block[:BLOCK_HEAD].view(np.int64)
     return head, block[len(block) - int(head[BLOCK_ROOM]) :]
+
+
+def trim() -> None:
+    """Return memory of dropped arrays to the system.
+
+    Buffers of 1 MiB or more go back as soon as nothing refers to them. Smaller ones, and the arrays
+    themselves, go to the C library, which keeps them for what is allocated next. After a program
+    has dropped very many small arrays, this returns their pages. It does nothing where the C
+    library is not glibc.
+
+    Notes
+    -----
+    It takes about 0.1 ms for each MiB that is returned, and the next arrays take as long again as
+    their pages come anew.
+
+    Examples
+    --------
+    >>> import nbta
+    >>> arrays = [nbta.TensorArray("float64", size=10) for _ in range(1000)]
+    >>> del arrays
+    >>> nbta.trim()
+    """
+    if sys.platform == "linux":
+        malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if malloc_trim:
+            malloc_trim(0)

@@ -498,6 +498,28 @@ FIRST_RESERVE = _row(
     1 << 30, "bytes of address space", "runtime.buffers",
     "Of the first mapped buffer of a growing array: memory only where it is written.",
 )  # fmt: skip
+INLINE_BYTES = _row(
+    104, "bytes", "runtime.store",
+    "What a store itself has room for, at least: ten numbers of 8 bytes with their states. A store "
+    "with its owner then takes 464 bytes, and no second allocation, which takes 40 ns.",
+)  # fmt: skip
+LONGEST_INLINE = _row(
+    1 << 10, "bytes", "runtime.store",
+    "Arrays of a given size up to this one are one allocation. Room that is not used, as the "
+    "elements turn out larger, is no more than this.",
+)  # fmt: skip
+LONGEST_WITH_RECORD = _row(
+    1 << 12, "bytes", "runtime.buffers",
+    "Up to here a buffer is one allocation with its record, and filled with zeros: 60 ns at most.",
+)  # fmt: skip
+SMALL_BUFFER = _row(
+    1 << 11, "bytes", "runtime.buffers",
+    "Smaller buffers grow by `SMALL_GROWTH`.",
+)  # fmt: skip
+SMALL_GROWTH = _row(
+    4, "times", "runtime.buffers",
+    "An array of 100 numbers is two buffers instead of four.",
+)  # fmt: skip
 MOST_LANES = _row(
     1 << 16, "lanes", "runtime.lanes",
     "More are no help to any machine; each takes about half a kilobyte.",

@@ -197,6 +197,69 @@ class Memory:
     track_slot.unit = "bytes"
 
 
+@njit(cache=True)
+def small_nbta(count, repeats):
+    """Make an array, append numbers, stack it, many times over."""
+    total = 0.0
+    for _ in range(repeats):
+        array = nbta.TensorArray(np.float64, dynamic_size=True, element_shape=())
+        for i in range(count):
+            array.append(float(i))
+        total += array.stack()[count - 1]
+    return total
+
+
+@njit(cache=True)
+def small_doubling(count, repeats):
+    """The same by hand."""
+    total = 0.0
+    for _ in range(repeats):
+        total += append_doubling(count).copy()[count - 1]
+    return total
+
+
+@njit(cache=True)
+def small_list(count, repeats):
+    """The same with typed lists."""
+    total = 0.0
+    for _ in range(repeats):
+        values = append_list(count)
+        stacked = np.empty(count)
+        for i in range(count):
+            stacked[i] = values[i]
+        total += stacked[count - 1]
+    return total
+
+
+class SmallArrays:
+    """Arrays that are made, filled with a few numbers, stacked and dropped."""
+
+    params = ((10, 100), ("nbta", "doubling by hand", "typed.List"))
+    param_names = ("numbers", "peer")
+    _REPEATS = 2_000
+
+    def setup(self, count, peer):
+        functions = {"nbta": small_nbta, "doubling by hand": small_doubling}
+        self.run = partial(functions.get(peer, small_list), count, self._REPEATS)
+        self.run()
+
+    def track_array(self, count, peer):
+        """Of one."""
+        return common.median_seconds(self.run, samples=9) / self._REPEATS * 1e9
+
+    track_array.unit = "ns"
+
+    def track_memory(self, count, peer):
+        """Bytes of memory an array, of 8 that each number takes."""
+        if peer != "nbta" or not _STATM.exists():
+            return math.nan
+        before = resident()
+        kept = [append_nbta(count) for _ in range(100_000)]
+        return (resident() - before) / len(kept)
+
+    track_memory.unit = "bytes"
+
+
 def resident():
     """Bytes of this process that are in memory."""
     return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -16,10 +16,15 @@ from nbta.runtime import memory as mem
 from nbta.runtime import settings
 from nbta.runtime.memory import kernel
 from nbta.runtime.settings import add_to_setting, change_setting, setting
-from nbta.tuning import FIRST_RESERVE
+from nbta.tuning import FIRST_RESERVE, LONGEST_WITH_RECORD, SMALL_BUFFER, SMALL_GROWTH
 
 # A buffer's owner holds a record of int64:
-BASE, TOTAL, MAPPED, FIRST, COUNT, OLDER, HOLDS_OWNERS, RECORD_FIELDS = range(8)
+BASE, TOTAL, KIND, FIRST, COUNT, OLDER, HOLDS_OWNERS = range(7)
+#: Address and number of the state bytes of slots, where these lie after the elements.
+STATES, STATE_COUNT = 7, 8
+RECORD_FIELDS = 10  # a multiple of 16 bytes, as what comes after them is aligned
+#: Kinds: memory of the C library, mapped pages, bytes after the record.
+FROM_LIBRARY, MAPPED, WITH_RECORD = range(3)
 
 HUGE_PAGE = 2 << 20
 PAGE = 4096
@@ -81,11 +86,11 @@ def trim(first, last):
 
 
 @kernel
-def unmap_or_free(base, total, mapped):
+def unmap_or_free(base, total, kind):
     """Give memory back to where it came from."""
-    if mapped:
+    if kind == MAPPED:
         mem.libc_munmap(base, total)
-    else:
+    elif kind == FROM_LIBRARY:
         mem.libc_free(base)
 
 
@@ -98,7 +103,7 @@ def finalize_buffer(record):
         for i in range(len(owners)):
             mem.release(owners[i])
     mem.release(fields[OLDER])
-    unmap_or_free(fields[BASE], fields[TOTAL], fields[MAPPED])
+    unmap_or_free(fields[BASE], fields[TOTAL], fields[KIND])
     add_to_setting(settings.LIVE_BYTES, -fields[TOTAL])
     return 0
 
@@ -110,40 +115,58 @@ def no_bytes():
 
 
 @kernel
-def new_buffer(count, growing):
-    """``count`` zeroed bytes that own themselves, or `no_bytes` when there is no memory."""
+def new_memory(count, state_count, growing):
+    """Owner of ``count`` zeroed bytes and of state bytes after them; 0 when there is no memory."""
+    if count < 0 or count > LARGEST or state_count > LARGEST or not may_allocate():
+        return 0
     guard = setting(settings.GUARD)
     total = count + 2 * guard
-    if count < 0 or count > LARGEST or not may_allocate():
-        return no_bytes()
-    mapped = total >= setting(settings.MAP_THRESHOLD)
-    if mapped:
-        total = round_up(total, PAGE)
+    if state_count:
+        total += state_count + 2 * guard
+    if total <= LONGEST_WITH_RECORD:
+        owner = mem.allocate_finalized(8 * RECORD_FIELDS + total, finalize_buffer)
+        if owner:
+            base = mem.owner_payload(owner) + 8 * RECORD_FIELDS
+            mem.clear_bytes(base, total)
+            _own(owner, base, total, WITH_RECORD, count, state_count)
+        return owner
+    if total >= setting(settings.MAP_THRESHOLD):
+        kind, total = MAPPED, round_up(total, PAGE)
         base = map_pages(total, growing)
     else:
-        total = max(total, 16)
-        base = mem.libc_calloc(total, 1)
+        kind, base = FROM_LIBRARY, mem.libc_calloc(total, 1)
     if base == 0:
-        return no_bytes()
+        return 0
     owner = mem.allocate_finalized(8 * RECORD_FIELDS, finalize_buffer)
     if owner == 0:
-        unmap_or_free(base, total, mapped)
-        return no_bytes()
-    return _own(owner, base, total, mapped, count)
+        unmap_or_free(base, total, kind)
+    else:
+        _own(owner, base, total, kind, count, state_count)
+    return owner
 
 
 @kernel
-def _own(owner, base, total, mapped, count):
-    """Fill in a new buffer's record and give the array over its usable bytes."""
+def _own(owner, base, total, kind, count, state_count):
+    """Fill in a new buffer's record, and paint its guards."""
     guard = setting(settings.GUARD)
     fields = mem.array_at(mem.owner_payload(owner), RECORD_FIELDS, np.int64)
-    fields[BASE], fields[TOTAL], fields[MAPPED] = base, total, mapped
+    fields[BASE], fields[TOTAL], fields[KIND] = base, total, kind
     fields[FIRST], fields[COUNT] = base + guard, count
     fields[OLDER], fields[HOLDS_OWNERS] = 0, 0
-    paint(base, guard)
-    paint(base + guard + count, guard)
+    fields[STATES], fields[STATE_COUNT] = base + 3 * guard + count, state_count
+    paint_around(fields[FIRST], count)
+    if state_count:
+        paint_around(fields[STATES], state_count)
     add_to_setting(settings.LIVE_BYTES, total)
-    return mem.adopt_array(owner, base + guard, count, np.uint8)
+
+
+@kernel
+def new_buffer(count, growing):
+    """``count`` zeroed bytes that own themselves, or `no_bytes` when there is no memory."""
+    owner = new_memory(count, 0, growing)
+    if owner == 0:
+        return no_bytes()
+    return mem.adopt_array(owner, record_at(owner)[FIRST], count, np.uint8)
 
 
 @kernel
@@ -164,58 +187,59 @@ def copied_points(address, count):
 
 
 @kernel
-def record_of(buffer):
-    """The record after a buffer that owns itself."""
-    payload = mem.owner_payload(mem.owner_of(buffer))
-    return mem.array_at(payload, RECORD_FIELDS, np.int64)
+def record_at(owner):
+    """The record of a buffer."""
+    return mem.array_at(mem.owner_payload(owner), RECORD_FIELDS, np.int64)
 
 
 @kernel
-def hold_owners(buffer):
+def hold_owners(owner):
     """Make a buffer of owner addresses give each of them back when it goes."""
-    record_of(buffer)[HOLDS_OWNERS] = 1
+    record_at(owner)[HOLDS_OWNERS] = 1
 
 
 @kernel
-def keep_older(buffer, older):
+def keep_older(owner, older):
     """Make a buffer keep another one alive, with all that this one keeps."""
-    fields, last = record_of(buffer), record_of(older)
+    fields, last = record_at(owner), record_at(older)
     while last[OLDER]:
-        last = mem.array_at(mem.owner_payload(last[OLDER]), RECORD_FIELDS, np.int64)
+        last = record_at(last[OLDER])
     last[OLDER] = fields[OLDER]
-    fields[OLDER] = mem.owner_of(older)
-    mem.retain(fields[OLDER])
+    fields[OLDER] = older
+    mem.retain(older)
+
+
+@kernel
+def hand_on(owner, older, keeps):
+    """Let a larger copy of a buffer have the owners that it holds; or keep it alive."""
+    fields, outgrown = record_at(owner), record_at(older)
+    if outgrown[HOLDS_OWNERS]:
+        fields[HOLDS_OWNERS], outgrown[HOLDS_OWNERS] = 1, 0
+        fields[OLDER], outgrown[OLDER] = outgrown[OLDER], 0
+    elif keeps:
+        mem.retain(older)
+        fields[OLDER] = older
 
 
 @kernel
 def grown_capacity(capacity, needed, unit):
     """Slots to make room for when an array grows step by step: first and second choice."""
     if needed * unit < setting(settings.MAP_THRESHOLD):
-        return max(2 * capacity, needed, setting(settings.FIRST_CAPACITY)), needed
+        factor = SMALL_GROWTH if capacity * unit < SMALL_BUFFER else 2
+        return max(factor * capacity, needed, setting(settings.FIRST_CAPACITY)), needed
     return max(32 * needed, FIRST_RESERVE // unit), 2 * needed
 
 
 @kernel
-def enlarged(buffer, used, count, keep_older, growing):
-    """A larger copy of a buffer; `no_bytes` when there is no memory.
-
-    Owners pass to the copy. With ``keep_older`` the copy keeps the old buffer alive. ``growing``
-    asks for room that is not charged to memory until it is used.
-    """
-    larger = new_buffer(count, growing)
-    if len(larger) < count:
+def enlarged(buffer, used, count):
+    """A larger copy of a buffer, which takes over its owners; `no_bytes` without memory."""
+    larger = new_buffer(count, False)
+    if len(larger) == 0:
         return larger
     if used:
         mem.copy_bytes(mem.address_of(larger), mem.address_of(buffer), used)
-    older = mem.owner_of(buffer)
-    if older:
-        fields = record_of(buffer)
-        if fields[HOLDS_OWNERS]:
-            record_of(larger)[HOLDS_OWNERS] = 1
-            fields[HOLDS_OWNERS] = 0
-        elif keep_older:
-            mem.retain(older)
-            record_of(larger)[OLDER] = older
+    if mem.owner_of(buffer):
+        hand_on(mem.owner_of(larger), mem.owner_of(buffer), False)
     return larger
 
 
@@ -235,6 +259,14 @@ def paint(address, count):
 
 
 @kernel
+def paint_around(address, count):
+    """Fill the guard bytes on both sides of so many bytes."""
+    guard = setting(settings.GUARD)
+    paint(address - guard, guard)
+    paint(address + count, guard)
+
+
+@kernel
 def painted(address, count):
     """Whether guard bytes are as they were painted."""
     changed = 0
@@ -244,10 +276,7 @@ def painted(address, count):
 
 
 @kernel
-def guards_intact(buffer):
-    """Whether nobody wrote beside a buffer (True without guards, and for no buffer)."""
-    if mem.owner_of(buffer) == 0:
-        return True
-    fields = record_of(buffer)
-    guard = fields[FIRST] - fields[BASE]
-    return painted(fields[BASE], guard) and painted(fields[FIRST] + fields[COUNT], guard)
+def painted_around(address, count):
+    """Whether the guard bytes on both sides of so many bytes are as they were painted."""
+    guard = setting(settings.GUARD)
+    return address == 0 or (painted(address - guard, guard) and painted(address + count, guard))

@@ -27,6 +27,7 @@ from nbta.errors import (
 from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import settings
+from nbta.runtime.cold_fields import NAME, SUFFIX, cold_points
 from nbta.runtime.compiled import out_of_line, stay_out_of_line
 from nbta.runtime.memory import kernel, room
 from nbta.runtime.numba_private import TypingError, event
@@ -97,8 +98,8 @@ def raise_failure(status, operation, store, request):
     slot, expected, got = r[rq.SLOT], r[rq.EXPECTED], r[rq.GOT]
     wanted, given = shape_words(r, rq.OUT_RANK), shape_words(r, rq.RANK)
     points = mem.array_at(0, 0, np.int32)
-    name = text_words(store_at(store)._name if store else points)
-    suffix = text_words(store_at(store)._suffix if store else points)
+    name = text_words(cold_points(store_at(store), NAME) if store else points)
+    suffix = text_words(cold_points(store_at(store), SUFFIX) if store else points)
     kind = _CLASS_OF[status]
     if kind == 1:
         raise ResourceExhaustedError(

@@ -13,18 +13,27 @@ from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import settings
 from nbta.runtime.accumulation import is_half
-from nbta.runtime.buffers import (
-    copied_points,
-    keep_older,
-    new_buffer,
-    new_points,
-    no_bytes,
+from nbta.runtime.buffers import LARGEST, copied_points, keep_older, new_points, no_bytes
+from nbta.runtime.cold_fields import (
+    GRADIENTS,
+    NAME,
+    SOURCE,
+    SOURCE_HASH,
+    SOURCES,
+    SUFFIX,
+    cold_address,
+    cold_points,
+    ensure_cold,
+    put_cold_array,
+    put_cold_number,
 )
 from nbta.runtime.layout import (
     block_at,
     block_owner,
     decide_layout,
     give,
+    inline_capacity,
+    lie_inline,
     new_block,
     refresh,
     reserve,
@@ -42,6 +51,7 @@ from nbta.runtime.sources import (
     find_gradient,
     gradients_of,
     hold_gradient,
+    may_keep,
     source_hash,
 )
 from nbta.runtime.store import (
@@ -51,6 +61,7 @@ from nbta.runtime.store import (
     UNIFORM,
     get_dimension,
     new_store,
+    room_for,
     set_dimension,
     store_address,
     store_at,
@@ -77,6 +88,25 @@ def new_id():
 
 
 @kernel
+def first_bytes(r):
+    """Bytes of an element of the shape that CREATE is given; unknown dimensions count as 1."""
+    nbytes = r[COUNT]
+    for axis in range(r[RANK]):
+        nbytes = min(nbytes * max(r[SHAPE + axis], 1), LARGEST) if r[SHAPE + axis] else 0
+    return nbytes
+
+
+@kernel
+def take_name(s, r):
+    """Let a new array have the name that CREATE is given; whether there is memory."""
+    if not ensure_cold(s):
+        return False
+    name = copied_points(r[rq.VALUE], r[rq.RESULT])
+    put_cold_array(s, NAME, name)
+    return len(name) == r[rq.RESULT]
+
+
+@kernel
 def create(r):
     """CREATE: INDEX is the size, COUNT the item size, LIST the flags, VALUE and RESULT the name."""
     size, flags = r[INDEX], r[LIST]
@@ -86,13 +116,11 @@ def create(r):
     if r[RANK] > MAX_RANK:
         r[GOT] = r[RANK]
         return STATUS.rank
-    s = new_store()
+    s = new_store(room_for(r[RANK], size, first_bytes(r)))
     if store_address(s) == 0:
         r[GOT], r[EXPECTED] = size, r[COUNT]
         return STATUS.too_large
-    if r[rq.RESULT]:
-        s._name = copied_points(r[rq.VALUE], r[rq.RESULT])
-    if len(s._name) < r[rq.RESULT]:
+    if r[rq.RESULT] and not take_name(s, r):
         r[GOT], r[EXPECTED] = 1, 4 * r[rq.RESULT]
         return STATUS.too_large
     s._id, s._dtype = new_id(), r[DTYPE]
@@ -102,13 +130,15 @@ def create(r):
     s._infer_shape = (flags & INFERS) // INFERS
     s._read_state = after_read(s._clear_after_read)
     s._rank = r[RANK]
-    for axis in range(MAX_RANK):
+    for axis in range(s._rank):
         set_dimension(s, axis, r[SHAPE + axis])
     status = decide_layout(s, r) if shape_known(s) else STATUS.ok
     if status == STATUS.ok and size > 0:
         status = reserve(s, r, size)
     if status != STATUS.ok:
         return status
+    if size == 0 and s._dynamic and s._element_bytes:
+        lie_inline(s, inline_capacity(s, s._element_bytes), s._element_bytes)
     s._size = size
     refresh(s)
     return give(s, r)
@@ -117,7 +147,7 @@ def create(r):
 @kernel
 def views_uncounted(s):
     """Whether compiled code may look at the buffer by views whose references nobody counts."""
-    if s._layout != UNIFORM or s._rank == 0 or len(s._data_buffer) == 0:
+    if s._layout != UNIFORM or s._rank == 0 or s._data_bytes == 0:
         return False
     states, seen = mem.array_at(s._states, s._size, np.uint8), 0
     for i in range(len(states)):
@@ -131,7 +161,7 @@ def gradients_seen(s):
     owners, found = gradients_of(s), False
     for i in range(len(owners)):
         g = store_at(mem.owner_payload(owners[i]))
-        found = found or len(g._gradients) > 0 or views_uncounted(g)
+        found = found or len(gradients_of(g)) > 0 or views_uncounted(g)
     return found
 
 
@@ -144,15 +174,14 @@ def close(s, r):
     any more.
     """
     first, seen = not s._closed, r[INDEX] and not s._closed and views_uncounted(s)
-    if seen:
-        if mem.owner_of(s._gradients) == 0:
-            s._gradients = new_buffer(0, False)
-        if mem.owner_of(s._gradients) == 0:
+    if seen and s._data_owner != s._owner:
+        if not may_keep(s):
             r[GOT], r[EXPECTED] = 1, 16
             return STATUS.too_large
-        keep_older(s._gradients, s._data_buffer)
-    if first and not seen and not s._users and not (r[INDEX] and gradients_seen(s)):
-        s._gradients = s._sources = no_bytes()
+        keep_older(mem.load_int(cold_address(s, GRADIENTS)), s._data_owner)
+    if first and not seen and not s._users and not (r[INDEX] and gradients_seen(s)) and s._cold:
+        put_cold_array(s, GRADIENTS, no_bytes())
+        put_cold_array(s, SOURCES, no_bytes())
     s._closed = 1
     s._capacity = s._size = s._layout = 0
     free(s)
@@ -267,10 +296,11 @@ def prepended_bytes(s, r):
 @kernel
 def new_gradient(s, r):
     """Make a gradient array and let the forward array hold it."""
+    rank = -1 if s._rank < 0 else s._rank + r[RANK]
     if s._rank + r[RANK] > MAX_RANK:
         r[GOT] = s._rank + r[RANK]
         return STATUS.rank
-    g = new_store()
+    g = new_store(room_for(rank, s._size, prepended_bytes(s, r)))
     status = shape_gradient(s, g, r) if store_address(g) else STATUS.too_large
     if status == STATUS.ok and not hold_gradient(s, g):
         status = STATUS.too_large
@@ -303,6 +333,22 @@ def longer_suffix(suffix, source):
 
 
 @kernel
+def name_gradient(s, g, r):
+    """Source and name of a gradient array; whether there is memory for them."""
+    if not ensure_cold(g):
+        return False
+    source = copied_points(r[rq.VALUE], r[COUNT])
+    suffix = longer_suffix(cold_points(s, SUFFIX), source)
+    if len(source) < r[COUNT] or len(suffix) == 0:
+        return False
+    put_cold_array(g, SOURCE, source)
+    put_cold_number(g, SOURCE_HASH, source_hash(r))
+    put_cold_array(g, NAME, cold_points(s, NAME))
+    put_cold_array(g, SUFFIX, suffix)
+    return True
+
+
+@kernel
 def shape_gradient(s, g, r):
     """Size, element shape and virtual zeros of a gradient array, after its forward array's."""
     g._id, g._dtype = s._id, s._dtype
@@ -312,9 +358,7 @@ def shape_gradient(s, g, r):
     g._gradient, g._infer_shape = 1, s._infer_shape
     g._clear_after_read, g._marked = r[INDEX], s._marked
     g._read_state = after_read(r[INDEX])
-    g._source, g._source_hash = copied_points(r[rq.VALUE], r[COUNT]), source_hash(r)
-    g._name, g._suffix = s._name, longer_suffix(s._suffix, g._source)
-    if len(g._source) < r[COUNT] or len(g._suffix) == 0:
+    if not name_gradient(s, g, r):
         return STATUS.too_large
     if s._rank >= 0:
         g._rank = s._rank + r[RANK]
@@ -328,10 +372,11 @@ def shape_gradient(s, g, r):
     elif shape_known(g):
         status = decide_layout(g, r)
     unit = 8 if g._layout == RAGGED else 0  # elements get memory at the first write or read
-    if status == STATUS.ok and s._size > 0 and not try_capacity(g, s._size, unit, True):
-        status = STATUS.too_large
     if status != STATUS.ok:
         return status
+    inline = s._size == 0 or lie_inline(g, s._size, unit)
+    if not inline and not try_capacity(g, s._size, unit, True):
+        return STATUS.too_large
     g._size = s._size
     refresh(g)
     return virtual_zeros(s, g, r)

@@ -1,6 +1,6 @@
 """Lanes: private arrays that threads fill side by side, and that are joined in their order.
 
-Lanes are a store without elements. Its `_gradients` buffer holds the owners of the array they
+Lanes are a store without elements. Its buffer of gradient arrays holds the owners of the array they
 belong to and of the lanes' own arrays. Its state bytes are flags: one a lane, raised when it is
 taken, and one more, raised when all are joined. What a lane gets to do depends on the number of
 lanes alone, so that the result is the same, to the bit, for any number of threads.
@@ -18,7 +18,25 @@ from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import settings
 from nbta.runtime.accumulation import add_stored
-from nbta.runtime.buffers import hold_owners, keep_older, new_buffer, new_points
+from nbta.runtime.buffers import (
+    FIRST,
+    hold_owners,
+    keep_older,
+    new_buffer,
+    new_memory,
+    new_points,
+    record_at,
+)
+from nbta.runtime.cold_fields import (
+    GRADIENTS,
+    NAME,
+    SOURCE,
+    SUFFIX,
+    cold_address,
+    cold_points,
+    ensure_cold,
+    put_cold_array,
+)
 from nbta.runtime.kernels import shape_gradient
 from nbta.runtime.layout import (
     PATTERN,
@@ -56,14 +74,15 @@ from nbta.runtime.request import (
 from nbta.runtime.settings import setting
 from nbta.runtime.sharing import acquire, release
 from nbta.runtime.slots import CLEARED, READ, WRITTEN, holds_sum
+from nbta.runtime.sources import gradients_of, may_keep
 from nbta.runtime.store import (
     RAGGED,
     UNDECIDED,
     UNIFORM,
     new_store,
+    replace_memory,
     store_address,
     store_at,
-    store_owner,
 )
 from nbta.runtime.writing import check_slot, forget_layout, occupy
 from nbta.tuning import MOST_LANES
@@ -107,13 +126,16 @@ def copy_facts(s, other):
     other._id, other._dtype = s._id, s._dtype
     other._itemsize, other._storage_itemsize = s._itemsize, s._storage_itemsize
     other._infer_shape, other._clear_after_read = s._infer_shape, s._clear_after_read
-    other._read_state, other._name, other._suffix = s._read_state, s._name, s._suffix
+    other._read_state = s._read_state
 
 
 @kernel
 def shape_forward_lane(s, lane, r):
     """A lane of a growing array: empty, and growing."""
     copy_facts(s, lane)
+    if not ensure_cold(lane):
+        return STATUS.too_large
+    put_cold_array(lane, NAME, cold_points(s, NAME))
     lane._dynamic = 1
     set_pattern(lane, pattern_of(s, room(PATTERN)))
     status = decide_layout(lane, r) if shape_known(lane) else STATUS.ok
@@ -125,11 +147,11 @@ def shape_forward_lane(s, lane, r):
 def shape_gradient_lane(s, lane, r):
     """A lane of a gradient array: virtual zeros; slots that were read take no more here either."""
     r[INDEX], r[RANK] = s._clear_after_read, 0
-    r[rq.VALUE], r[COUNT] = mem.address_of(s._source), len(s._source)
+    source = cold_points(s, SOURCE)
+    r[rq.VALUE], r[COUNT] = mem.address_of(source), len(source)
     status = shape_gradient(s, lane, r)
     if status != STATUS.ok:
         return status
-    lane._suffix = s._suffix
     for i in range(s._size):
         if state_of(s, i) & READ:
             mem.store_byte(lane._states + i, READ | CLEARED)
@@ -147,7 +169,7 @@ def make_lanes(s, r):
     if not 1 <= count <= MOST_LANES:
         r[GOT], r[EXPECTED] = count, MOST_LANES
         return STATUS.lanes_count
-    lanes, status = new_store(), STATUS.too_large
+    lanes, status = new_store(8 * MAX_RANK), STATUS.too_large
     if store_address(lanes):
         status = fill_lanes(s, array, lanes, r)
     if status == STATUS.too_large:
@@ -160,18 +182,24 @@ def fill_lanes(s, array, lanes, r):
     """Make the lanes' arrays, and hold them and the array they belong to."""
     count = r[INDEX]
     copy_facts(s, lanes)
-    lanes._gradients = new_buffer(8 * (1 + count), False)
-    lanes._state_buffer = new_buffer(count + 1, False)
-    if len(lanes._gradients) == 0 or len(lanes._state_buffer) == 0:
+    if not (may_keep(s) and ensure_cold(lanes)):
         return STATUS.too_large
-    lanes._size = count
+    owned, flags = new_buffer(8 * (1 + count), False), new_memory(count + 1, 0, False)
+    if len(owned) == 0 or flags == 0:
+        mem.release(flags)
+        return STATUS.too_large
+    replace_memory(lanes, 0, 0, 0, flags, record_at(flags)[FIRST])
+    lanes._size, lanes._capacity = count, count + 1
     refresh(lanes)
-    hold_owners(lanes._gradients)
-    owners = owners_of(lanes)
+    put_cold_array(lanes, GRADIENTS, owned)
+    hold_owners(mem.owner_of(owned))
+    put_cold_array(lanes, NAME, cold_points(s, NAME))
+    put_cold_array(lanes, SUFFIX, cold_points(s, SUFFIX))
+    owners = gradients_of(lanes)
     owners[0] = array
     mem.retain(array)
     for k in range(lanes._size):
-        lane = new_store()
+        lane = new_store(8 * MAX_RANK)  # its elements are in buffers, which the array may keep
         if store_address(lane) == 0:
             return STATUS.too_large
         if s._gradient:
@@ -180,10 +208,11 @@ def fill_lanes(s, array, lanes, r):
             status = shape_forward_lane(s, lane, r)
         if status != STATUS.ok:
             return status
-        lane._suffix = lane_suffix(s._suffix, k)
-        if len(lane._suffix) == 0:
+        suffix = lane_suffix(cold_points(s, SUFFIX), k)
+        if len(suffix) == 0:
             return STATUS.too_large
-        owners[1 + k] = store_owner(lane)
+        put_cold_array(lane, SUFFIX, suffix)
+        owners[1 + k] = lane._owner
         mem.retain(owners[1 + k])
     return STATUS.ok
 
@@ -205,7 +234,7 @@ def take(lanes, r):
         return STATUS.lanes_joined
     if not raise_flag(lanes._states + r[INDEX]):
         return STATUS.lane_taken
-    r[OWNER] = owners_of(lanes)[1 + r[INDEX]]
+    r[OWNER] = gradients_of(lanes)[1 + r[INDEX]]
     mem.retain(r[OWNER])
     return STATUS.ok
 
@@ -240,7 +269,7 @@ def join(lanes, r):
         mem.store_byte(joined, 0)
         return status
     free_lanes(lanes, r)
-    r[OWNER] = owners_of(lanes)[0]
+    r[OWNER] = gradients_of(lanes)[0]
     mem.retain(r[OWNER])
     return STATUS.ok
 
@@ -262,7 +291,7 @@ def check_open(s, lanes, r):
 @kernel
 def free_lanes(lanes, r):
     """Close the lanes, whoever may still hold one, and let go of them."""
-    owners = owners_of(lanes)
+    owners = gradients_of(lanes)
     for k in range(1, 1 + lanes._size):
         entry, lane = setting(settings.STORAGE_ENTRY), mem.owner_payload(owners[k])
         mem.call_entry(entry, rq.CLOSE, lane, mem.address_of(r))
@@ -285,15 +314,9 @@ def lanes_entry(operation, store, request):
 
 
 @kernel
-def owners_of(lanes):
-    """Owners of the array that lanes belong to and of the lanes' arrays."""
-    return mem.array_at(mem.address_of(lanes._gradients), len(lanes._gradients) // 8, np.int64)
-
-
-@kernel
 def lane_at(lanes, k):
     """The array of a lane; for -1 the array that the lanes belong to."""
-    return store_at(mem.owner_payload(owners_of(lanes)[1 + k]))
+    return store_at(mem.owner_payload(gradients_of(lanes)[1 + k]))
 
 
 # Elements on the move.
@@ -350,8 +373,8 @@ def keep_views(s, lane):
     seen = 0
     for i in range(len(states)):
         seen |= states[i] & READ
-    if seen and lane._layout == UNIFORM and len(lane._data_buffer) and len(s._data_buffer):
-        keep_older(s._data_buffer, lane._data_buffer)
+    if seen and lane._layout == UNIFORM and lane._data_bytes:
+        keep_older(mem.load_int(cold_address(s, GRADIENTS)), lane._data_owner)
 
 
 # Forward arrays.

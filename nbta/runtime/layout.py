@@ -8,14 +8,19 @@ from nbta.runtime import memory as mem
 from nbta.runtime import settings
 from nbta.runtime.accumulation import is_half
 from nbta.runtime.buffers import (
+    FIRST,
     LARGEST,
-    enlarged,
+    STATES,
     grown_capacity,
-    guards_intact,
+    hand_on,
     hold_owners,
     may_allocate,
+    new_memory,
     paint,
+    paint_around,
     painted,
+    painted_around,
+    record_at,
 )
 from nbta.runtime.memory import kernel, publish_int, room
 from nbta.runtime.request import EXPECTED, GOT, MAX_RANK, OUT_RANK, OUT_SHAPE, OWNER, RANK, SHAPE
@@ -32,8 +37,8 @@ from nbta.runtime.store import (
     UNIFORM,
     field_address,
     get_dimension,
+    replace_memory,
     set_dimension,
-    store_owner,
 )
 
 
@@ -49,7 +54,7 @@ def shape_known(s):
 @kernel
 def give(s, r):
     """Pass a reference to a store to the caller."""
-    r[OWNER] = store_owner(s)
+    r[OWNER] = s._owner
     mem.retain(r[OWNER])
     return STATUS.ok
 
@@ -63,7 +68,7 @@ def pattern_of(s, place):
     """The element shape pattern as ``[rank, dimensions...]``, at an address with room for it."""
     pattern = mem.array_at(place, 1 + MAX_RANK, np.int64)
     pattern[0] = s._rank
-    for axis in range(MAX_RANK):
+    for axis in range(s._rank):
         pattern[1 + axis] = get_dimension(s, axis)
     return pattern
 
@@ -72,7 +77,7 @@ def pattern_of(s, place):
 def set_pattern(s, pattern):
     """Make ``[rank, dimensions...]`` the element shape pattern."""
     s._rank = pattern[0]
-    for axis in range(MAX_RANK):
+    for axis in range(s._rank):
         set_dimension(s, axis, pattern[1 + axis])
 
 
@@ -80,7 +85,7 @@ def set_pattern(s, pattern):
 def tell_pattern(s, r):
     """Put the element shape pattern where the message of an error finds it."""
     r[OUT_RANK] = s._rank
-    for axis in range(MAX_RANK):
+    for axis in range(s._rank):
         r[OUT_SHAPE + axis] = get_dimension(s, axis)
 
 
@@ -167,11 +172,8 @@ def refresh(s):
     Fast paths have no atomic steps. They rest on the interpreter's lock, and stay shut while
     anybody uses the array without it; iterations of parallel loops may then claim slots.
     """
-    s._data_owner = mem.owner_of(s._data_buffer)  # first: an owner keeps what it replaces
-    publish(s, FIELD.data, mem.address_of(s._data_buffer))
-    s._states = mem.address_of(s._state_buffer)
     write, read, add = 0, 0, 0
-    has_data = len(s._data_buffer) >= s._capacity * s._element_bytes
+    has_data = s._data_bytes >= s._capacity * s._element_bytes
     if not s._closed and s._layout == UNIFORM and has_data:
         # Nothing grows in a parallel loop.
         limit = s._capacity if s._dynamic and not s._parallel else s._size
@@ -220,6 +222,54 @@ def gives_back(s):
 
 
 @kernel
+def inline_capacity(s, unit):
+    """How many slots of ``unit`` bytes the store itself has room for, after its dimensions."""
+    first, guard = inline_start(s), 2 * setting(settings.GUARD)
+    room = (s._end - first - (2 * guard if unit else guard)) // (unit + 1)
+    after_all_dimensions = s._end - field_address(s, FIELD.dimension0 + MAX_RANK) - guard
+    return max(min(room, after_all_dimensions), 0)
+
+
+@kernel
+def inline_start(s):
+    """Where elements in the store itself begin: after as many dimensions as its rank has."""
+    axes = MAX_RANK if s._rank < 0 else s._rank
+    return (field_address(s, FIELD.dimension0 + axes) + 15) & -16
+
+
+@kernel
+def may_lie_inline(s, capacity, unit):
+    """Whether the store itself may hold so many slots."""
+    if s._data_owner or s._layout == RAGGED:
+        return False
+    first = s._capacity == 0 and capacity > 0
+    more_data = s._states_owner == s._owner and s._capacity == capacity
+    return (first or more_data) and capacity <= inline_capacity(s, unit)
+
+
+@kernel
+def lie_inline(s, capacity, unit):
+    """Let the store itself hold so many slots, its first or all that it has; whether it does.
+
+    State bytes are at its end, beyond all dimensions, as a rank that is known may be forgotten.
+    """
+    if not may_lie_inline(s, capacity, unit):
+        return False
+    guard = setting(settings.GUARD)
+    states, data, nbytes = s._end - guard - capacity, 0, capacity * unit
+    if s._capacity == 0:  # the state bytes have never been written
+        paint_around(states, capacity)
+    if nbytes:
+        data = inline_start(s) + guard
+        mem.clear_bytes(data, nbytes)  # dimensions may have been there
+        paint_around(data, nbytes)
+    owner = s._owner if nbytes else 0
+    replace_memory(s, owner, data, nbytes, s._owner, states)
+    s._capacity = capacity
+    return True
+
+
+@kernel
 def try_capacity(s, capacity, unit, charged):
     """Get room for ``capacity`` slots, or change nothing.
 
@@ -228,33 +278,65 @@ def try_capacity(s, capacity, unit, charged):
     """
     if capacity > LARGEST or (unit > 0 and capacity > LARGEST // unit):
         return False
-    states, data = s._state_buffer, s._data_buffer
-    if capacity > s._capacity:  # a gather has notes past the end, and zeros in ragged slots there
-        states = enlarged(states, s._capacity, capacity, False, not charged)
-        if len(states) < capacity:
+    more_states, more_data = capacity > s._capacity, s._data_bytes < capacity * unit
+    together = more_states and (unit + 1) * capacity < setting(settings.MAP_THRESHOLD)
+    data_owner = states_owner = 0
+    if more_data:
+        data_owner = new_memory(capacity * unit, capacity if together else 0, not charged)
+        if data_owner == 0:
             return False
-    if len(data) < capacity * unit:
-        used = len(data) if s._layout == RAGGED else min(s._size * unit, len(data))
-        data = enlarged(data, used, capacity * unit, True, not charged)
-        if len(data) < capacity * unit:
+    if more_states and not (more_data and together):
+        states_owner = new_memory(capacity, 0, not charged)
+        if states_owner == 0:
+            mem.release(data_owner)
             return False
-        if s._layout == RAGGED:
-            hold_owners(data)
-    s._state_buffer, s._data_buffer = states, data
-    s._capacity = capacity
+    if more_data:
+        put_data(s, data_owner, capacity * unit)
+    if more_states:
+        put_states(s, states_owner, capacity)
     return True
+
+
+@kernel
+def put_data(s, owner, nbytes):
+    """Move the elements, or the table, of a store to a larger buffer."""
+    data = record_at(owner)[FIRST]
+    used = s._data_bytes if s._layout == RAGGED else min(s._size * slot_bytes(s), s._data_bytes)
+    mem.copy_bytes(data, s._data, used)
+    if s._data_owner and s._data_owner != s._owner:
+        hand_on(owner, s._data_owner, True)
+    if s._layout == RAGGED:
+        hold_owners(owner)
+    replace_memory(s, owner, data, nbytes, s._states_owner, s._states)
+
+
+@kernel
+def put_states(s, owner, capacity):
+    """Move the state bytes of a store to a larger buffer; where there is none, after its data.
+
+    All that there was room for: a gather has notes past the end, and zeros in ragged slots there.
+    """
+    states = record_at(owner)[FIRST] if owner else record_at(s._data_owner)[STATES]
+    mem.copy_bytes(states, s._states, s._capacity)
+    states_owner = owner if owner else s._data_owner
+    replace_memory(s, s._data_owner, s._data, s._data_bytes, states_owner, states)
+    s._capacity = capacity
 
 
 @kernel
 def reserve(s, r, needed):
     """Make room for ``needed`` slots, with their data once the layout is decided."""
     unit = slot_bytes(s)
-    if needed <= s._capacity and len(s._data_buffer) >= s._capacity * unit:
+    if needed <= s._capacity and s._data_bytes >= s._capacity * unit:
         return STATUS.ok
     # Room to grow into is for steps: a jump, or a first size, is memory that somebody wants. What
     # grows keeps the buffers that it outgrew, so no step may be of just one slot.
     step = s._capacity < needed <= 2 * s._capacity + 8
     grows = (s._dynamic or s._gradient) and s._layout != UNDECIDED and step
+    inline = inline_capacity(s, unit) if grows and unit else max(needed, s._capacity)
+    if inline >= needed and lie_inline(s, inline, unit):
+        refresh(s)
+        return STATUS.ok
     if (grows and grow(s, needed, unit)) or try_capacity(s, max(needed, s._capacity), unit, True):
         refresh(s)
         return STATUS.ok
@@ -297,7 +379,7 @@ def state_of(s, index):
 @kernel
 def block_owner(s, index):
     """Owner of a ragged slot's block, 0 for none."""
-    return mem.load_int(s._data + 8 * index) if len(s._data_buffer) else 0
+    return mem.load_int(s._data + 8 * index) if s._data_bytes else 0
 
 
 @kernel
@@ -383,9 +465,11 @@ def block_intact(owner):
 @kernel
 def store_intact(s):
     """Whether the guards around everything that a store holds are as they were painted."""
-    if not (guards_intact(s._data_buffer) and guards_intact(s._state_buffer)):
+    if not painted_around(s._data, s._data_bytes):
         return False
-    for i in range(s._size if s._layout == RAGGED and len(s._data_buffer) else 0):
+    if not painted_around(s._states, s._capacity):
+        return False
+    for i in range(s._size if s._layout == RAGGED and s._data_bytes else 0):
         owner = block_owner(s, i)
         if owner and not block_intact(owner):
             return False

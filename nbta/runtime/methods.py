@@ -439,6 +439,17 @@ def _create(words, name):
     )
 
 
+@register_jitable
+def _make_named(words, tensor_array_name, name):
+    create(words, first_name(tensor_array_name, name))
+
+
+@register_jitable
+def _make_nameless(words, tensor_array_name, name):
+    """Without a text: passing an empty one to a kernel took 50 ns and an allocation."""
+    call_kernel(settings.STORAGE_ENTRY, rq.CREATE, 0, words)
+
+
 def construct(
     dtype,
     size=0,
@@ -459,6 +470,7 @@ def construct(
     kind = TensorArrayType(item, rank, uniform, inferred=rank is None)
     array_over = new_array_type(kind)
     words_rank = -1 if rank is None else rank
+    make = _make_nameless if _is_nothing(tensor_array_name) and _is_nothing(name) else _make_named
 
     def implementation(
         dtype,
@@ -478,7 +490,7 @@ def construct(
         put_word(words, rq.LIST, flags | np.int64(bool(infer_shape)) << 2)
         put_word(words, rq.RANK, words_rank)
         put_dimensions(words, 0, element_shape, rq.CREATE, 0)
-        create(words, first_name(tensor_array_name, name))
+        make(words, tensor_array_name, name)
         return array_over(mem.load_int(words + 8 * rq.OWNER))
 
     return implementation

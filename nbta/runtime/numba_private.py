@@ -242,7 +242,7 @@ _jitclass = _private(
     "numba.experimental.jitclass.base",
     "makes a jitclass whose type has a stable name",
     "functions that take an array would be compiled anew in each process (numba/numba#4830)",
-    "ClassBuilder InstanceModel JitClassType imp_dtor register_class_type",
+    "ClassBuilder InstanceModel JitClassType register_class_type",
 )
 _boxing = _private(
     "numba.experimental.jitclass.boxing",
@@ -423,7 +423,7 @@ BOX_OWNER, BOX_FIELDS = _box.box_meminfoptr_offset, _box.box_dataptr_offset
 Box, unbox_instance = _box.Box, _boxing._unbox_class_instance
 JitClassType = _jitclass.JitClassType
 ClassBuilder, InstanceModel = _jitclass.ClassBuilder, _jitclass.InstanceModel
-register_class_type, instance_destructor = _jitclass.register_class_type, _jitclass.imp_dtor
+register_class_type = _jitclass.register_class_type
 Environment, lookup_environment = _environments.Environment, _environments.lookup_environment
 make_function = _dynfunc.make_function
 NumbasPickler = _cloudpickle.Pickler

@@ -15,6 +15,16 @@ from nbta.dtypes import FLOAT64
 from nbta.runtime import memory as mem
 from nbta.runtime import settings
 from nbta.runtime.buffers import copied_points
+from nbta.runtime.cold_fields import (
+    GRADIENTS,
+    NAME,
+    SOURCE,
+    SUFFIX,
+    cold_bytes,
+    cold_points,
+    ensure_cold,
+    put_cold_array,
+)
 from nbta.runtime.compiled import loaded_once
 from nbta.runtime.layout import block_at, store_intact
 from nbta.runtime.machine_code import Routine
@@ -187,7 +197,8 @@ def data_bytes(store):
     """All bytes of a store's data buffer."""
     s = store_at(store)
     held = acquire(s)
-    buffer = s._data_buffer
+    mem.retain(s._data_owner)
+    buffer = mem.adopt_array(s._data_owner, s._data, s._data_bytes, np.uint8)
     release(s, held)
     return buffer
 
@@ -196,7 +207,8 @@ def state_bytes(store):
     """The state bytes of all slots there is room for."""
     s = store_at(store)
     held = acquire(s)
-    buffer = s._state_buffer
+    mem.retain(s._states_owner)
+    buffer = mem.adopt_array(s._states_owner, s._states, s._capacity, np.uint8)
     release(s, held)
     return buffer
 
@@ -212,7 +224,7 @@ def gradient_owners(store):
     """Owners of the gradient arrays' stores, eight bytes each."""
     s = store_at(store)
     held = acquire(s)
-    owners = s._gradients
+    owners = cold_bytes(s, GRADIENTS)
     release(s, held)
     return owners
 
@@ -225,7 +237,7 @@ def share_store(owner):
 
 def source_points(store):
     """The source of a gradient array, as code points."""
-    return store_at(store)._source
+    return cold_points(store_at(store), SOURCE)
 
 
 def attach_gradient(store, gradient):
@@ -235,19 +247,22 @@ def attach_gradient(store, gradient):
 
 def name_points(store):
     """The name that an array was given, or its forward array, as code points."""
-    return store_at(store)._name
+    return cold_points(store_at(store), NAME)
 
 
 def name_suffix(store):
     """What a gradient array's name adds to its forward array's, as code points."""
-    return store_at(store)._suffix
+    return cold_points(store_at(store), SUFFIX)
 
 
 def put_suffix(store, address, count):
     """Let a gradient array that comes from a file have its suffix; 0 when there is no memory."""
     s = store_at(store)
-    s._suffix = copied_points(address, count)
-    return int(len(s._suffix) == count)
+    suffix = copied_points(address, count)
+    if len(suffix) < count or not ensure_cold(s):
+        return 0
+    put_cold_array(s, SUFFIX, suffix)
+    return 1
 
 
 def guards_intact(store):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from numba.extending import intrinsic, overload, overload_attribute
 
 from nbta.naming import FORWARD, GRADIENT, UNNAMED
+from nbta.runtime.cold_fields import NAME, SUFFIX, cold_points
 from nbta.runtime.compiled import out_of_line, stay_out_of_line
 from nbta.runtime.extension import (
     FLOW,
@@ -104,10 +105,10 @@ def name_of(store):
     stay_out_of_line()
     s = store_at(store)
     name = ""
-    for point in s._name:
+    for point in cold_points(s, NAME):
         name += chr(point)
     name = (name or UNNAMED) + "_" + str(s._id)
-    for point in s._suffix:
+    for point in cold_points(s, SUFFIX):
         name += chr(point)
     return name
 

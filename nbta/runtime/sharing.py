@@ -27,12 +27,22 @@ from numba import types
 from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import settings
-from nbta.runtime.buffers import no_bytes
+from nbta.runtime.cold_fields import (
+    FAILED,
+    FAILED_AT,
+    FAILED_IN,
+    FAILURE,
+    cold_address,
+    cold_number,
+    ensure_cold,
+    put_cold_number,
+)
 from nbta.runtime.layout import refresh
 from nbta.runtime.memory import kernel, publish_int, relax, seen_int, setting_address, swap_int
 from nbta.runtime.settings import add_to_setting, change_setting, setting
 from nbta.runtime.slots import DEPOSIT, PENDING
-from nbta.runtime.store import FIELD, field_address, store_address, store_at
+from nbta.runtime.sources import gradients_of
+from nbta.runtime.store import FIELD, field_address, replace_memory, store_address, store_at
 
 # Python's own lock, for code that may run without it.
 python_held = types.ExternalFunction("PyGILState_Check", types.int32())
@@ -159,7 +169,7 @@ def enter(s, r):
     """
     if s._parallel == 0:
         s._claims = s._threads <= (1 if r[rq.INDEX] else 0)
-        s._failed = 0
+        forget_failure(s)
     s._parallel += 1
 
 
@@ -189,7 +199,7 @@ def change_use(operation, s, r):
     if s._closed:
         free(s)
     refresh(s)
-    owners = mem.array_at(mem.address_of(s._gradients), len(s._gradients) // 8, np.int64)
+    owners = gradients_of(s)
     again = setting(settings.STORAGE_ENTRY)
     for i in range(len(owners)):
         store = mem.owner_payload(owners[i])
@@ -210,14 +220,29 @@ def inherit(s, g):
 def free(s):
     """Free a closed store's memory, unless somebody may be about to look at it."""
     if s._threads == 0 and s._parallel == 0:
-        s._data_buffer = no_bytes()
-        s._state_buffer = no_bytes()
+        replace_memory(s, 0, 0, 0, 0, 0)
 
 
 @kernel
 def failure_words(s):
-    """Where the request of a failure in a parallel loop is kept."""
-    return mem.array_at(field_address(s, FIELD.failure0), rq.WORDS, np.int64)
+    """Where the request of a failure in a parallel loop is kept; there are cold fields."""
+    return mem.array_at(cold_address(s, FAILURE), rq.WORDS, np.int64)
+
+
+@kernel
+def forget_failure(s):
+    """No failure is kept any more."""
+    if s._cold:
+        put_cold_number(s, FAILED, 0)
+
+
+@kernel
+def put_failure(s, status, operation, store, r):
+    """Keep a failure, with its request."""
+    put_cold_number(s, FAILED, status)
+    put_cold_number(s, FAILED_IN, operation)
+    put_cold_number(s, FAILED_AT, store)
+    copy_request(failure_words(s), r)
 
 
 @kernel
@@ -232,30 +257,44 @@ def copy_request(target, source):
 
 @kernel
 def keep_failure(status, operation, s, r):
-    """Keep a failure until the loop ends: the one with the lowest slot."""
+    """Keep a failure until the loop ends: the one with the lowest slot.
+
+    Without memory to keep it here, it is one of the process.
+    """
     held = acquire(s)
-    if lowest_failure(s, r):
-        s._failed, s._failed_in, s._failed_at = status, operation, store_address(s)
-        copy_request(failure_words(s), r)
+    kept = ensure_cold(s)
+    if kept and lowest_failure(s, r):
+        put_failure(s, status, operation, store_address(s), r)
     release(s, held)
+    if not kept:
+        keep_stray(status, operation, r)
 
 
 @kernel
 def lowest_failure(s, r):
     """Whether no failure at a lower slot than a request's is kept."""
-    return s._failed == 0 or r[rq.SLOT] < failure_words(s)[rq.SLOT]
+    return cold_number(s, FAILED) == 0 or r[rq.SLOT] < failure_words(s)[rq.SLOT]
 
 
 @kernel
 def hand_up_failure(s, g):
     """Let a gradient array's failure be that of the array, which the loop may know alone."""
     held = acquire(g)
-    if g._failed and lowest_failure(s, failure_words(g)):
-        s._failed, s._failed_in, s._failed_at = g._failed, g._failed_in, g._failed_at
-        copy_request(failure_words(s), failure_words(g))
+    status, operation, store = failure_facts(g)
+    if status:
+        if not ensure_cold(s):
+            keep_stray(status, operation, failure_words(g))
+        elif lowest_failure(s, failure_words(g)):
+            put_failure(s, status, operation, store, failure_words(g))
     if g._parallel == 0:
-        g._failed = 0
+        forget_failure(g)
     release(g, held)
+
+
+@kernel
+def failure_facts(s):
+    """Status, operation and store of the failure that is kept; status 0 for none."""
+    return cold_number(s, FAILED), cold_number(s, FAILED_IN), cold_number(s, FAILED_AT)
 
 
 @kernel
@@ -265,10 +304,11 @@ def kept_failure(s, r):
     Its request goes to ``r``. It is forgotten once no loop uses the array.
     """
     held = acquire(s)
-    status, operation, store = s._failed, s._failed_in, s._failed_at
-    copy_request(r, failure_words(s))
+    status, operation, store = failure_facts(s)
+    if status:
+        copy_request(r, failure_words(s))
     if s._parallel == 0:
-        s._failed = 0
+        forget_failure(s)
     release(s, held)
     return status, operation, store
 

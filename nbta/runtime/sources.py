@@ -15,11 +15,23 @@ from nbta.runtime.buffers import (
     enlarged,
     hold_owners,
     new_buffer,
-    record_of,
+    record_at,
+)
+from nbta.runtime.cold_fields import (
+    GRADIENTS,
+    SOURCE,
+    SOURCE_HASH,
+    SOURCES,
+    cold_address,
+    cold_bytes,
+    cold_number,
+    cold_points,
+    ensure_cold,
+    put_cold_array,
 )
 from nbta.runtime.layout import refresh
 from nbta.runtime.memory import kernel
-from nbta.runtime.store import store_at, store_owner
+from nbta.runtime.store import store_at
 from nbta.tuning import SOURCES_LISTED
 
 
@@ -38,10 +50,11 @@ def source_hash(r):
 @kernel
 def same_source(g, r):
     """Whether a gradient array's source is the one asked for, whose hash is in RESULT."""
-    if g._source_hash != r[rq.RESULT]:
+    if cold_number(g, SOURCE_HASH) != r[rq.RESULT]:
         return False
+    source = cold_points(g, SOURCE)
     asked = mem.array_at(r[rq.VALUE], 4 * r[rq.COUNT], np.uint8)
-    mine = mem.array_at(mem.address_of(g._source), 4 * len(g._source), np.uint8)
+    mine = mem.array_at(mem.address_of(source), 4 * len(source), np.uint8)
     same = len(asked) == len(mine)
     for i in range(len(mine) if same else 0):
         same = same and asked[i] == mine[i]
@@ -51,7 +64,20 @@ def same_source(g, r):
 @kernel
 def gradients_of(s):
     """Owners of a store's gradient arrays."""
-    return mem.array_at(mem.address_of(s._gradients), len(s._gradients) // 8, np.int64)
+    if s._cold == 0:
+        return mem.array_at(0, 0, np.int64)
+    place = cold_address(s, GRADIENTS)
+    return mem.array_at(mem.load_int(place + 8), mem.load_int(place + 16) // 8, np.int64)
+
+
+@kernel
+def may_keep(s):
+    """Let a store have a buffer of gradient arrays, to keep others alive; whether it has one."""
+    if not ensure_cold(s):
+        return False
+    if mem.load_int(cold_address(s, GRADIENTS)) == 0:
+        put_cold_array(s, GRADIENTS, new_buffer(0, False))
+    return mem.load_int(cold_address(s, GRADIENTS)) != 0
 
 
 @kernel
@@ -69,7 +95,8 @@ def first_place(table, source_hash):
 @kernel
 def find_gradient(s, r):
     """Owner of the gradient array for a source, whose hash is in RESULT; 0 where there is none."""
-    owners, table = gradients_of(s), numbers_of(s._sources)
+    sources = cold_bytes(s, SOURCES)
+    owners, table = gradients_of(s), numbers_of(sources)
     if len(table) == 0:
         for i in range(len(owners)):
             if same_source(store_at(mem.owner_payload(owners[i])), r):
@@ -96,38 +123,43 @@ def put_number(table, source_hash, number):
 @kernel
 def prepare_table(s, count):
     """Let the table have room for so many gradient arrays; whether there is memory."""
-    if count <= SOURCES_LISTED or 2 * count <= len(s._sources) // 8:
+    room = len(cold_bytes(s, SOURCES))
+    if count <= SOURCES_LISTED or 2 * count <= room // 8:
         return True
-    larger = new_buffer(8 * max(4 * SOURCES_LISTED, len(s._sources) // 4), False)
+    larger = new_buffer(8 * max(4 * SOURCES_LISTED, room // 4), False)
     if len(larger) == 0:
         return False
     owners, table = gradients_of(s), numbers_of(larger)
     for i in range(len(owners)):
-        put_number(table, store_at(mem.owner_payload(owners[i]))._source_hash, i + 1)
-    s._sources = larger
+        put_number(table, cold_number(store_at(mem.owner_payload(owners[i])), SOURCE_HASH), i + 1)
+    put_cold_array(s, SOURCES, larger)
     return True
 
 
 @kernel
 def hold_gradient(s, g):
     """Let a store hold a gradient array, which ends its growth; whether there is memory."""
-    used = len(s._gradients)
+    if not ensure_cold(s):
+        return False
+    owners = cold_bytes(s, GRADIENTS)
+    used = len(owners)
     if not prepare_table(s, used // 8 + 1):
         return False
-    owners = s._gradients
-    if used == 0 or used + 8 > record_of(owners)[COUNT]:
-        owners = enlarged(owners, used, max(8, 2 * used), False, False)
+    if used == 0 or used + 8 > record_at(mem.owner_of(owners))[COUNT]:
+        owners = enlarged(owners, used, max(8, 2 * used))
         if len(owners) == 0:
             return False
-        hold_owners(owners)
-    mem.store_int(mem.address_of(owners) + used, store_owner(g))
-    mem.retain(store_owner(g))
+        hold_owners(mem.owner_of(owners))
+    mem.store_int(mem.address_of(owners) + used, g._owner)
+    mem.retain(g._owner)
     # The array is as long as what is used of its buffer, which the finalizer goes through.
     mem.retain(mem.owner_of(owners))
     address = mem.address_of(owners)
-    s._gradients = mem.adopt_array(mem.owner_of(owners), address, used + 8, np.uint8)
-    if len(s._sources):
-        put_number(numbers_of(s._sources), g._source_hash, used // 8 + 1)
+    longer = mem.adopt_array(mem.owner_of(owners), address, used + 8, np.uint8)
+    put_cold_array(s, GRADIENTS, longer)
+    sources = cold_bytes(s, SOURCES)
+    if len(sources):
+        put_number(numbers_of(sources), cold_number(g, SOURCE_HASH), used // 8 + 1)
     s._dynamic = 0
     refresh(s)
     return True

@@ -1,5 +1,8 @@
 """The jitclass that stores a tensor array, what its fields mean, and its type with a stable name.
 
+All fields are int64, and references are counted by hand: a store of a few numbers is one block of
+memory, with its elements and their state bytes after its fields.
+
 A *uniform* array (element shape fully known) keeps all elements in one buffer, one state byte a
 slot beside it. A *ragged* array keeps a table with the owner of one block a slot; a block holds
 its capacity, its rank, eight dimensions and then the element.
@@ -17,6 +20,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import box, intrinsic, models, register_model, unbox
 
+from nbta.runtime import memory as mem
+from nbta.runtime import settings
 from nbta.runtime.buffers import may_allocate
 from nbta.runtime.memory import INT64, kernel
 from nbta.runtime.numba_private import (
@@ -26,11 +31,12 @@ from nbta.runtime.numba_private import (
     ClassBuilder,
     InstanceModel,
     cgutils,
-    instance_destructor,
     register_class_type,
     unbox_instance,
 )
-from nbta.runtime.request import MAX_RANK, WORDS
+from nbta.runtime.request import MAX_RANK
+from nbta.runtime.settings import setting
+from nbta.tuning import INLINE_BYTES, LONGEST_INLINE
 
 _class_types = {}
 
@@ -127,17 +133,26 @@ def _box_instance(typ, value, c):
 unbox(StableInstanceType)(unbox_instance)
 
 
-#: The int64 fields, in memory order, so that Python and compiled fast paths can find them.
+#: The int64 fields, in memory order, so that Python and compiled fast paths can find them. After
+#: them a store has room for small contents, where the first of it may be more dimensions.
 HEADER = (
+    # Fast paths go by these.
+    "size",  # slots
+    "data",  # address of the elements (uniform) or of the table (ragged)
+    "states",  # address of the state bytes
+    "element_bytes",  # stored bytes of an element of a uniform array
+    "rank",  # element rank, -1: unknown
+    "fast_write",  # slots below this may be written in place when their state is 0
+    "fast_read",  # ... handed out in place when their state says written
+    "fast_add",  # ... added to in place when their state says written
+    "read_state",  # state bits that a read sets
+    "data_owner",  # what keeps the data alive: a buffer, or the store itself
+    # All others.
     "id",  # the k of the handle NAME_k; for a gradient array, its forward array's
     "dtype",  # dtype code
     "itemsize",  # bytes of an item as users see it
     "storage_itemsize",  # bytes of an item as stored (float16 gradients are kept in float32)
-    "size",  # slots
     "capacity",  # slots there is room for
-    "rank",  # element rank, -1: unknown
-    *(f"dimension{axis}" for axis in range(MAX_RANK)),  # element shape, -1: unknown
-    "element_bytes",  # stored bytes of an element of a uniform array
     "layout",
     "dynamic",  # writes past the end make the array grow
     "clear_after_read",
@@ -146,14 +161,11 @@ HEADER = (
     "closed",
     "shared",  # views of a large buffer are out, so its pages stay
     "marked",  # slots that the last split filled, here or in the forward array
-    "source_hash",  # of a gradient array
-    "data_owner",  # what keeps the data buffer alive
-    "data",  # address of the elements (uniform) or of the table (ragged)
-    "states",  # address of the state bytes
-    "fast_write",  # slots below this may be written in place when their state is 0
-    "fast_read",  # ... handed out in place when their state says written
-    "fast_add",  # ... added to in place when their state says written
-    "read_state",  # state bits that a read sets
+    "data_bytes",  # of the elements or of the table
+    "states_owner",  # what keeps the state bytes alive
+    "owner",  # what keeps the store alive, and what it has room for
+    "end",  # address of the end of the store
+    "cold",  # owner of the cold fields (see `nbta.runtime.cold_fields`); 0: none
     # Use without the interpreter's lock (see `nbta.runtime.sharing`).
     "lock",  # 1 while somebody holds the store's lock, else 0
     "users",  # how many of the next three there are together; 0: no lock is needed
@@ -165,10 +177,7 @@ HEADER = (
     "claim_write",  # slots below this may be claimed for writing when their state is 0
     "claim_read",  # ... for reading when their state says written
     "claim_add",  # ... for adding
-    "failed",  # status of a failure in a parallel loop, kept until the loop ends; 0: none
-    "failed_in",  # its operation
-    "failed_at",  # the array's own store, or that of a gradient array of it
-    *(f"failure{word}" for word in range(WORDS)),  # its request
+    *(f"dimension{axis}" for axis in range(MAX_RANK)),  # element shape, -1: unknown
 )
 #: Where each of them stands; a named tuple, which compiled code can use too.
 FIELD = namedtuple("FIELD", HEADER)(*range(len(HEADER)))
@@ -176,24 +185,13 @@ FIELD = namedtuple("FIELD", HEADER)(*range(len(HEADER)))
 #: Layouts.
 UNDECIDED, UNIFORM, RAGGED = range(3)
 
-_BYTES = types.Array(types.uint8, 1, "C")
 
-
-@stable_jitclass(
-    [("_" + name, types.int64) for name in HEADER]
-    + [
-        ("_data_buffer", _BYTES),
-        ("_state_buffer", _BYTES),
-        ("_gradients", _BYTES),  # owners of the gradient arrays' stores
-        ("_sources", _BYTES),  # their numbers by the hashes of their sources, where they are many
-        ("_source", types.Array(types.int32, 1, "C")),  # of a gradient array, as code points
-        # The name that the array was given, or its forward array, as code points.
-        ("_name", types.Array(types.int32, 1, "C")),
-        ("_suffix", types.Array(types.int32, 1, "C")),  # what its name adds: @SOURCE, maybe twice
-    ]
-)
+@stable_jitclass([("_" + name, types.int64) for name in HEADER])
 class Store:
-    """Storage of one tensor array; `nbta.runtime.kernels` holds its rules."""
+    """Storage of one tensor array; `nbta.runtime.kernels` holds its rules.
+
+    It counts one reference to each owner that it names, but none to itself.
+    """
 
     def __init__(self):
         """Kernels call `new_store`, which raises nothing."""
@@ -202,36 +200,52 @@ class Store:
 STORE = Store.class_type.instance_type
 
 
-@intrinsic
-def _blank_store(typingctx):
-    """A store of zeros, at address 0 when there is no memory, where ``Store()`` would raise."""
-
-    def codegen(context, builder, sig, args):
-        fields = context.get_data_type(STORE.get_data_type())
-        nbytes = context.get_constant(types.uintp, context.get_abi_sizeof(fields))
-        destructor = instance_destructor(context, builder.module, STORE)
-        instance = context.make_helper(builder, STORE)
-        instance.meminfo = context.nrt.meminfo_alloc_dtor_unchecked(builder, nbytes, destructor)
-        place = cgutils.alloca_once_value(builder, cgutils.get_null_value(instance.data.type))
-        with builder.if_then(cgutils.is_not_null(builder, instance.meminfo)):
-            data = context.nrt.meminfo_data(builder, instance.meminfo)
-            data = builder.bitcast(data, instance.data.type)
-            builder.store(cgutils.get_null_value(fields), data)
-            builder.store(data, place)
-        instance.data = builder.load(place)
-        return instance._getvalue()
-
-    return STORE(), codegen
+@kernel
+def _finalize_store(fields):
+    """Give back what a store holds, when its last user is gone."""
+    s = store_at(fields)
+    replace_memory(s, 0, 0, 0, 0, 0)
+    mem.release(s._cold)
+    return 0
 
 
 @kernel
-def new_store():
-    """An empty store of unknown rank, or one at address 0 when there is no memory."""
-    if not may_allocate():
+def replace_memory(s, data_owner, data, nbytes, states_owner, states):
+    """Give a store other data and state bytes; references to owners that are new pass to it."""
+    old_data, old_states = s._data_owner, s._states_owner
+    s._data_owner = data_owner  # first: an owner keeps what it replaces
+    mem.publish_int(field_address(s, FIELD.data), data)
+    s._data_bytes, s._states_owner, s._states = nbytes, states_owner, states
+    for old in (old_data, old_states if old_states != old_data else 0):
+        if old != 0 and old != s._owner and old != data_owner and old != states_owner:
+            mem.release(old)
+
+
+@kernel
+def room_for(rank, slots, unit):
+    """Bytes after the fields of a store for so many slots, if they are few and small.
+
+    A store of unknown rank (-1) may turn out to be one of items of ``unit`` bytes.
+    """
+    guards, most = 4 * setting(settings.GUARD), LONGEST_INLINE
+    if slots < 0 or slots > most or unit > most or slots * (unit + 1) > most:
+        return max(INLINE_BYTES, 8 * MAX_RANK) + guards
+    fields = 8 * FIELD.dimension0
+    data = ((fields + 8 * max(rank, 0) + 15) & -16) - fields + slots * unit
+    return max(INLINE_BYTES, 8 * MAX_RANK + slots, data + slots) + guards
+
+
+@kernel
+def new_store(nbytes):
+    """An empty store of unknown rank with so much room; one at address 0 without memory."""
+    total = 8 * FIELD.dimension0 + nbytes
+    owner = mem.allocate_finalized(total, _finalize_store) if may_allocate() else 0
+    if owner == 0:
         return store_at(0)
-    s = _blank_store()
-    if store_address(s):
-        s._rank = -1
+    mem.clear_bytes(mem.owner_payload(owner), total)
+    s = store_of_owner(owner)
+    s._owner, s._end = owner, mem.owner_payload(owner) + total
+    s._rank = -1
     return s
 
 
@@ -269,17 +283,6 @@ def store_address(typingctx, store):
     def codegen(context, builder, sig, args):
         instance = context.make_helper(builder, STORE, value=args[0])
         return builder.ptrtoint(instance.data, INT64)
-
-    return types.int64(STORE), codegen
-
-
-@intrinsic
-def store_owner(typingctx, store):
-    """Address of the object that keeps a store alive (a borrowed reference)."""
-
-    def codegen(context, builder, sig, args):
-        instance = context.make_helper(builder, STORE, value=args[0])
-        return builder.ptrtoint(instance.meminfo, INT64)
 
     return types.int64(STORE), codegen
 

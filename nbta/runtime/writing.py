@@ -3,8 +3,6 @@
 Each checks everything first, then finds the memory, then writes: an error changes nothing.
 """
 
-import numpy as np
-
 from nbta.dtypes import BOOL
 from nbta.errors import STATUS
 from nbta.runtime import memory as mem
@@ -52,7 +50,7 @@ from nbta.runtime.slots import (
     holds_sum,
     write_status,
 )
-from nbta.runtime.store import FIELD, RAGGED, set_dimension, store_address
+from nbta.runtime.store import FIELD, RAGGED, replace_memory, set_dimension, store_address
 
 
 @kernel
@@ -312,7 +310,7 @@ def scatter_rows(s, r):
 def forget_layout(s, before):
     """Back to an undecided layout, after an operation that decided it failed."""
     s._layout, s._element_bytes = 0, 0
-    s._data_buffer = mem.array_at(0, 0, np.uint8)
+    replace_memory(s, 0, 0, 0, s._states_owner, s._states)
     set_pattern(s, before)
     refresh(s)
 

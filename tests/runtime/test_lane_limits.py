@@ -360,7 +360,7 @@ LIMITED = {
         ), guarded_join,
     ),
     "sums": (
-        lambda: with_parts(sums(), *[lambda a: a.accumulate(1, ONE)] * 3), guarded_join
+        lambda: with_parts(sums(size=99), *[lambda a: a.accumulate(1, ONE)] * 3), guarded_join
     ),
     "ragged sums": (
         lambda: with_parts(ragged_sums(), *[lambda a: a.accumulate(0, ONE)] * 2),

@@ -168,6 +168,7 @@ def tight_gradient():
 
 
 ROWS = np.arange(6.0).reshape(3, 2)
+WIDE_ROWS = np.tile(ROWS, 9)  # a store has no room for them itself
 SITES = {
     "create": (
         lambda: None,
@@ -184,12 +185,12 @@ SITES = {
     "growth": (lambda: filled(dynamic_size=True), lambda a: a.write(9, ROWS[0])),
     "first growth": (
         lambda: nbta.TensorArray("float64", dynamic_size=True, clear_after_read=True),
-        lambda a: a.append(ROWS),
+        lambda a: a.append(WIDE_ROWS),
     ),
     "ragged growth": (lambda: filled(False, dynamic_size=True), lambda a: a.write(9, ROWS)),
     "scatter": (
         lambda: nbta.TensorArray("float64", 3, clear_after_read=True),
-        lambda a: a.scatter([0, 2, 1], ROWS),
+        lambda a: a.scatter([0, 2, 1], WIDE_ROWS),
     ),
     "ragged scatter": (
         lambda: nbta.TensorArray("float64", 1, True, infer_shape=False, clear_after_read=True),
@@ -197,7 +198,7 @@ SITES = {
     ),
     "split": (
         lambda: nbta.TensorArray("float64", 0, True, clear_after_read=True),
-        lambda a: a.split(np.arange(4.0), [2, 2]),
+        lambda a: a.split(np.arange(80.0), [40, 40]),
     ),
     "ragged split": (
         lambda: nbta.TensorArray("float64", 2, infer_shape=False, clear_after_read=True),
@@ -217,7 +218,10 @@ SITES = {
         lambda a: a.grad("gradients").stack(),
     ),
     "ragged lookup": (lambda: filled(False, dynamic_size=True), lambda a: a.grad("one").size()),
-    "first accumulation": (tight_gradient, lambda a: a.accumulate(1, ROWS[1])),
+    "first accumulation": (
+        lambda: filled(size=99).grad("gradients"),
+        lambda a: a.accumulate(1, ROWS[1]),
+    ),
     "ragged accumulation": (ragged_gradient, lambda a: a.accumulate(1, ROWS[:1])),
     "virtual zeros": (ragged_gradient, lambda a: a.read(1)),
     "scatter into gradients": (

@@ -13,10 +13,11 @@ from together import LIMIT, together, unexpected, watchdog
 
 import nbta
 from nbta.runtime import python_calls
+from nbta.runtime.cold_fields import FAILED, cold_number
 from nbta.runtime.extension import store_fields
 from nbta.runtime.memory import address_of, keep_alive
 from nbta.runtime.parallel_loops import read_in_loop, write_in_loop
-from nbta.runtime.store import FIELD
+from nbta.runtime.store import FIELD, store_at
 
 COUNT = 1000
 
@@ -43,11 +44,17 @@ def array(size=0, dtype="float64", shape=(), **options):
     return nbta.TensorArray(dtype, size, **options)
 
 
+@njit
+def kept_status(store):
+    """Status of the failure that a store keeps for the end of a loop; 0 for none."""
+    return cold_number(store_at(store), FAILED)
+
+
 def idle(ta):
     """Whether no loop counts as using an array, nor a deposit as made in one; buffers intact."""
     states = python_calls.native(python_calls.state_bytes)(ta._address)
     fields = ta._fields
-    left = fields[FIELD.users] | fields[FIELD.failed] | fields[FIELD.lock]
+    left = fields[FIELD.users] | kept_status(ta._address) | fields[FIELD.lock]
     clean = left == 0 and not (states & ~np.uint8(15)).any()
     return clean and python_calls.native(python_calls.guards_intact)(ta._address)
 
