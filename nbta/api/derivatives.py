@@ -136,11 +136,12 @@ class Batched(Sent, Generic[R]):
 
     def _places(self, args: Any, kwargs: Any) -> list[int]:
         """The arguments that are differentiated."""
-        places = self._chosen.places(args, kwargs)
-        for place in places:
+        places = []
+        for place in self._chosen.places(args, kwargs):
             if isinstance(place, str):
                 message = f"batch_axis: {place!r} is differentiated; give it by position"
                 raise invalid("argnums", message)
+            places.append(place)
         return places
 
     def _divisors(self, count: Any, results: Any, aux: Any) -> Any:

@@ -786,11 +786,11 @@ _restore_thread = types.ExternalFunction("PyEval_RestoreThread", types.void(type
 
 
 @intrinsic
-def _teller(typingctx, value):
+def _teller(typingctx: Any, value: Any) -> Any:
     """The address of what a function is told of loops by."""
     address = ctypes.cast(value.callback, ctypes.c_void_p).value
 
-    def codegen(context, builder, sig, args):
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         found = context.add_dynamic_addr(builder, address, info=str(value))
         return builder.ptrtoint(found, INT64)
 
@@ -798,7 +798,7 @@ def _teller(typingctx, value):
 
 
 @register_jitable
-def _tell(address, what, held):
+def _tell(address: Any, what: Any, held: Any) -> Any:
     """Tell a function of a loop, whose iterations may have left an error of Python's."""
     place = room(24)
     python = hold_python()
@@ -811,10 +811,10 @@ def _tell(address, what, held):
 
 
 @overload(parallel_loops.enter)
-def _enter(value):
+def _enter(value: Any) -> Any:
     """A loop begins: its threads may need the interpreter's lock, so nobody holds it meanwhile."""
 
-    def begin(value):
+    def begin(value: Any) -> Any:
         held = python_held()
         _tell(_teller(value), _ENTER, held)
         if held:
@@ -824,10 +824,10 @@ def _enter(value):
 
 
 @overload(parallel_loops.leave)
-def _leave(value):
+def _leave(value: Any) -> Any:
     """A loop has ended."""
 
-    def end(value):
+    def end(value: Any) -> Any:
         if _tell(_teller(value), _LEAVE, 0) != 0:
             _restore_thread(rt.thread_state())
 
@@ -835,10 +835,10 @@ def _leave(value):
 
 
 @overload(parallel_loops.report)
-def _report(value):
+def _report(value: Any) -> Any:
     """Raise the first error of a loop, if there was any."""
 
-    def raise_first(value):
+    def raise_first(value: Any) -> Any:
         number = _tell(_teller(value), _REPORT, 0)
         if number != 0:
             python = hold_python()
@@ -860,7 +860,7 @@ def _function_of(kind: Any) -> Any:
 
 
 @overload(derivatives.jvp)
-def _jvp(f, primals, tangents):
+def _jvp(f: Any, primals: Any, tangents: Any) -> Any:
     if (function := _function_of(f)) is None:
         return None
     traced = derivatives.jvp_of(function, True)
@@ -870,7 +870,7 @@ def _jvp(f, primals, tangents):
 
 
 @overload(derivatives.hvp)
-def _hvp(f, primals, tangents):
+def _hvp(f: Any, primals: Any, tangents: Any) -> Any:
     if (function := _function_of(f)) is None:
         return None
     traced = derivatives.hvp_of(function, True)
@@ -890,18 +890,18 @@ def _brought(part: Any, kind: Any, value: Any, builder: Any) -> list[tuple[Any, 
         return []
     items = cgutils.unpack_tuple(builder, value, len(kind))
     parts = zip(part, kind, items, strict=True)
-    return [found for each in parts for found in _brought(*each, builder)]
+    return [found for one, own, item in parts for found in _brought(one, own, item, builder)]
 
 
-def _raise(number):
+def _raise(number: Any) -> Any:
     raise_kept(number)
 
 
-def _raise_memory(number):
+def _raise_memory(number: Any) -> Any:
     raise_memory()
 
 
-def _in_c_order(array):
+def _in_c_order(array: Any) -> Any:
     return np.ascontiguousarray(array)
 
 
@@ -1127,9 +1127,12 @@ def _lower(entry: Entry, names: list[str], context: Any, builder: Any, sig: Any,
     positional, named = entry.structure
     keys = [*range(len(positional)), *names]
     parts = [*positional, *(named[name] for name in names)]
-    triples = dict(zip(keys, zip(parts, sig.args, args, strict=True), strict=True))
+    given = dict(zip(keys, zip(parts, sig.args, args, strict=True), strict=True))
     order = [*range(len(positional)), *named]  # as leaves have it
-    values = [found for key in order for found in _brought(*triples[key], builder)]
+    values = []
+    for key in order:
+        part, kind, value = given[key]
+        values += _brought(part, kind, value, builder)
     calling = _Call(context, builder, entry)
     made = calling.request.give(values)
     blocks = {name: builder.append_basic_block(name) for name in _BLOCKS}

@@ -234,8 +234,8 @@ _ANY_LENGTH = 2
 def as_examples(part: Any) -> Any:
     """A structure with arrays in place of Specs."""
     if isinstance(part, Spec):
-        spec = _Leaf(part).spec
-        shape = [_ANY_LENGTH if n is None else n for n in spec.shape]
+        spec = _Leaf(part).spec  # which has a shape
+        shape = [_ANY_LENGTH if n is None else n for n in spec.shape or ()]
         return np.zeros(shape, spec.dtype)[()]
     if isinstance(part, dict):
         return type(part)({key: as_examples(value) for key, value in part.items()})
