@@ -49,6 +49,12 @@ TOGETHER_ITEMS = _row(
     "place that only the run knows. A gradient of 100,000 iterations with a list of 8 took 0.94 "
     "ms when each item was a variable.",
 )  # fmt: skip
+LISTED_NUMBERS = _row(
+    64, "items", "frontend.iteration",
+    "Up to so many numbers that are the same, or count, a comprehension is a list of single "
+    "numbers, which loops carry as one tensor; an array that grows is read and written by kernels. "
+    "Each number is an operation to trace.",
+)  # fmt: skip
 
 # Passes on programs.
 

@@ -47,6 +47,7 @@ from nbta.frontend.array_wrappers import (
     take_apart,
 )
 from nbta.frontend.containers import ITEMS, is_held, link_items, linked_items, put_item, relatives
+from nbta.frontend.growth import checked_growth
 from nbta.frontend.jumps import ITEM, PREFIX
 from nbta.frontend.lists import CHANGED, Listing, grow, growing
 from nbta.frontend.maybe import (
@@ -66,6 +67,7 @@ from nbta.frontend.maybe import (
 )
 from nbta.frontend.naturals import note_counter
 from nbta.frontend.problems import here, is_pythons
+from nbta.frontend.raising import is_numbas
 from nbta.frontend.ranges import Range
 from nbta.frontend.tensor_array_wrappers import (
     TensorArrayWrapper,
@@ -1728,10 +1730,30 @@ class _Loop:
         self._learn_spoiled(frame)
         found = [self._ended(i, j, leaf) for i in sorted(self._carried)
                  for j, leaf in enumerate(leaves(end[i]))]  # fmt: skip
+        found = self._with_checked_growth(bound, found)
         params = given[len(found) :]
         for wrapper, param in zip(self._wrappers, params, strict=False):
             found.append(param if wrapper.spoiled is not None else wrapper.itself)
         return [*found, *self._last_ties(self._slots(end))]
+
+    def _with_checked_growth(self, bound, found):
+        """The ends of variables, of which Python's integers may become too large for the graph."""
+        if is_numbas():
+            return found
+        starts = [
+            (leaf, self._weak_entry(i, j) and (i, j) not in self._dtypes)
+            for i in sorted(self._carried)
+            for j, leaf in enumerate(leaves(bound[i]))
+        ]
+        places = [
+            k
+            for k, (leaf, is_pythons) in enumerate(starts)
+            if is_pythons and isinstance(leaf, Tensor) and leaf.dtype == np.int64 and not leaf.ndim
+        ]
+        checked = checked_growth([(starts[k][0], found[k]) for k in places])
+        for k, end in zip(places, checked, strict=True):
+            found[k] = end
+        return found
 
     def _learn_wrappers(self, frame):
         new = [

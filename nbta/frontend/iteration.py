@@ -24,6 +24,7 @@ from nbta.ops.core.arithmetic import floor_divide, less, maximum, minimum, not_e
 from nbta.ops.core.dispatch import as_tensor
 from nbta.ops.core.shaping import cast
 from nbta.ops.numbers import Number
+from nbta.tuning import LISTED_NUMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -279,9 +280,17 @@ def _of_array(items):
     return indexed(items) if isinstance(items, Tensor | np.ndarray) else None
 
 
-def comprehension(item, test, items):
-    """``[item(x) for x in items if test(x)]``."""
+def comprehension(item, test, items, only_reads=False):
+    """``[item(x) for x in items if test(x)]``.
+
+    Where the items are ``only_reads``, of constants or variables, and are few numbers, they are a
+    list as ``[0.0] * 16`` gives it: loops carry that as one tensor, with items in place.
+    """
     items = own_items(items)
+    if only_reads and test is None and isinstance(items, range) and len(items) <= LISTED_NUMBERS:
+        found = list(map(item, items))
+        if all(isinstance(each, int | float | complex | np.generic) for each in found):
+            return listing(found)
     found = listing(())
     known = indexed(items)
     found.numbers_only = (

@@ -337,6 +337,40 @@ def _place(values, key):
     return where(less(key, 0), key + count, key)
 
 
+_KINDS = {"b": "truth values", "i": "integers", "u": "integers", "f": "floats", "c": "complex"}
+
+
+def check_keeps_kind(values, value) -> None:
+    """Refuse to assign a number that Numba would cast to what a list holds, such as 2.5 to 2.
+
+    Raises
+    ------
+    UnimplementedError
+        For a float in a list of integers, and others of a higher kind than all items have.
+    """
+    if not is_number(value):
+        return
+    if isinstance(values, Listing) and values.array is not None:
+        kinds = [np.dtype(values.array.dtype).kind] if not values.is_of_tuples else []
+    else:
+        kinds = [_kind(each) for each in values] if _is_of_numbers(values) else []
+    order = "".join(_KINDS)
+    if not kinds or order.index(_kind(value)) <= max(map(order.index, kinds)):
+        return
+    have = _KINDS[max(kinds, key=order.index)]
+    if have == _KINDS[_kind(value)]:
+        return
+    raise UnimplementedError(
+        f"{here()}: a number of {_KINDS[_kind(value)]} is assigned to an item of a list of {have}, "
+        f"to which Numba casts it; let the list begin with such numbers, as [0.0] * n does, or "
+        f"cast the number"
+    )
+
+
+def _kind(number):
+    return (number.dtype if hasattr(number, "dtype") else np.asarray(number).dtype).kind
+
+
 def set_item_at(values, key, value) -> None:
     """``values[key] = value``."""
     place, items = _place(values, key), list(values)

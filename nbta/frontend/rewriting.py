@@ -303,6 +303,7 @@ class _Rewriter(ast.NodeTransformer):
     """Rewrites the lowered body of a function."""
 
     def __init__(self, scope):
+        self._rows = set()  # comprehensions in those of lists, which are tables
         self._scope = scope
         self._numbers = itertools.count(1)
         self._shared = set()  # names that functions in the function bind
@@ -743,7 +744,7 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(_runtime(function, safe, *parts), node)
 
     def visit_BinOp(self, node):
-        if isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant):
+        if _is_constant(node):
             return node
         if _is_text(node.left) and isinstance(node.op, ast.Mod) and hasattr(node, "in_message"):
             return ast.copy_location(_runtime("filled", node.left, self._filling(node.right)), node)
@@ -848,13 +849,15 @@ class _Rewriter(ast.NodeTransformer):
             return ast.copy_location(_runtime("listing", found), node)
         (generator,) = node.generators
         items = self.visit(generator.iter)
+        made = [ast.Constant(True)] if _is_only_read(node.elt) and node not in self._rows else []
+        self._rows.update(part for part in ast.walk(node.elt) if isinstance(part, ast.ListComp))
         item = self._of_target(generator.target, self.visit(node.elt))
         test = ast.Constant(None)
         if generator.ifs:
             tests = ast.BoolOp(ast.And(), generator.ifs)
             tests = generator.ifs[0] if len(generator.ifs) == 1 else tests
             test = self._of_target(generator.target, self.visit(tests))
-        return ast.copy_location(_runtime("comprehension", item, test, items), node)
+        return ast.copy_location(_runtime("comprehension", item, test, items, *made), node)
 
     def visit_GeneratorExp(self, node):
         """A list where a call takes all items at once, else items that are made when asked for."""
@@ -902,6 +905,18 @@ class _Rewriter(ast.NodeTransformer):
 def _part(key, value):
     """A value of a call or a dict: without a key it is a dict of several."""
     return _runtime("unpacked", value) if key is None else value
+
+
+def _is_constant(node):
+    """Whether Python computes an expression when it compiles it."""
+    if isinstance(node, ast.BinOp):
+        return _is_constant(node.left) and _is_constant(node.right)
+    return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)
+
+
+def _is_only_read(node):
+    """Whether an expression is a constant or a variable, so that computing it has no effect."""
+    return isinstance(node, ast.Constant | ast.Name)
 
 
 def _has_late(node):

@@ -15,7 +15,7 @@ import types
 import numpy as np
 
 from nbta.errors import UnimplementedError, invalid
-from nbta.frontend import control, effects, iteration, native
+from nbta.frontend import control, effects, iteration, native, numba_integers
 from nbta.frontend.array_wrappers import (
     ArrayWrapper,
     Attribute,
@@ -72,7 +72,14 @@ from nbta.frontend.identity import (
 )
 from nbta.frontend.iteration import comprehension, elements, generator, one_by_one
 from nbta.frontend.jit_classes import PythonObject, asked, is_compiled_object, placeholder
-from nbta.frontend.list_items import Picked, delete_item_at, is_run_place, item_at, set_item_at
+from nbta.frontend.list_items import (
+    Picked,
+    check_keeps_kind,
+    delete_item_at,
+    is_run_place,
+    item_at,
+    set_item_at,
+)
 from nbta.frontend.lists import Listing, listing
 from nbta.frontend.maybe import check_keys, is_maybe, may_be_gone, open_keys, or_none
 from nbta.frontend.messages import filled, shown
@@ -80,6 +87,7 @@ from nbta.frontend.outside import note_member, reading, see_whole, seen_by
 from nbta.frontend.picking import concatenated, selects
 from nbta.frontend.problems import here, refuse_numbas
 from nbta.frontend.raising import checked as checked_operand
+from nbta.frontend.raising import is_numbas
 from nbta.frontend.records import Record
 from nbta.frontend.tries import (
     Suppressing,
@@ -398,26 +406,34 @@ def set_item(value, array, key):
     """``array[key] = value``."""
     key = _index(array, key)
     if current() is not None:
-        if isinstance(array, np.ndarray):
-            array = _outer(array)
-        elif is_run_number(array):
-            kind = called_by_python(array)
-            raise TypeError(f"{here()}: {kind!r} object does not support item assignment")
-        elif isinstance(array, Tensor) and not isinstance(array, ArrayWrapper):
-            array[key] = value  # which says that it cannot be
-        elif isinstance(array, Listing) and array.array is not None:
-            return array.put(key, value)
-        elif isinstance(array, list) and is_run_place(key):
-            return set_item_at(array, key, value)
-        elif isinstance(array, list | dict) and user_method(array, "__setitem__") is None:
-            _check_stays(array, value)
-            _note_item(array, key)
-            put_item(array, key, value)
-            return control.follow(array, key)
-        elif isinstance(array, KINDS[2:]):
-            note_whole(array)
-        elif not isinstance(array, ArrayWrapper):
-            return _set_item_of_object(value, array, key)
+        if isinstance(array, list) and is_numbas():
+            check_keeps_kind(array, value)
+        return _set_item_in_graph(value, array, key)
+    array[key] = value
+    return None
+
+
+def _set_item_in_graph(value, array, key):
+    if isinstance(array, np.ndarray):
+        array = _outer(array)
+    elif is_run_number(array):
+        kind = called_by_python(array)
+        raise TypeError(f"{here()}: {kind!r} object does not support item assignment")
+    elif isinstance(array, Tensor) and not isinstance(array, ArrayWrapper):
+        array[key] = value  # which says that it cannot be
+    elif isinstance(array, Listing) and array.array is not None:
+        return array.put(key, value)
+    elif isinstance(array, list) and is_run_place(key):
+        return set_item_at(array, key, value)
+    elif isinstance(array, list | dict) and user_method(array, "__setitem__") is None:
+        _check_stays(array, value)
+        _note_item(array, key)
+        put_item(array, key, value)
+        return control.follow(array, key)
+    elif isinstance(array, KINDS[2:]):
+        note_whole(array)
+    elif not isinstance(array, ArrayWrapper):
+        return _set_item_of_object(value, array, key)
     array[key] = value
     return None
 
@@ -676,17 +692,14 @@ def _in_place(name, old, value):
         if found is not NotImplemented:
             return found
         _check_none(name, old, value, "=")
-        old, value = with_floats(old, value)
-        value = checked_operand(name, old, value)
-        for operand in (old, value):
-            check_keys(operand, "an operator")
+        old, value = _operands(name, old, value)
         if name == "Mult" and _repeats(old, value) is not None:
             message = (
                 f"{here()}: *= repeats a list a number of times that only the run knows; write a "
                 "= a * n"
             )
             raise UnimplementedError(message)
-    return changing(old, value)
+    return _computed(changing, old, value)
 
 
 def binary(name, left, right):
@@ -697,16 +710,29 @@ def binary(name, left, right):
         if found is not NotImplemented:
             return found
         _check_none(name, left, right)
-        left, right = with_floats(left, right)
-        right = checked_operand(name, left, right)
-        for operand in (left, right):
-            check_keys(operand, "an operator")
+        left, right = _operands(name, left, right)
         if name == "Mult" and (repeats := _repeats(left, right)) is not None:
             return iteration.repeated(*repeats)
         if name == "Mod" and isinstance(left, str | bytes):
             text_of(right)
-    found = _OPERATORS[name][0](left, right)
+    found = _computed(_OPERATORS[name][0], left, right)
     return born(found) if isinstance(found, KINDS) else found
+
+
+def _operands(name, left, right):
+    """Operands as the language of the function has them, after its checks."""
+    left, right = with_floats(left, right)
+    if is_numbas():
+        left, right = numba_integers.as_operands(name, left, right)
+    right = checked_operand(name, left, right)
+    for operand in (left, right):
+        check_keys(operand, "an operator")
+    return left, right
+
+
+def _computed(compute, left, right):
+    found = compute(left, right)
+    return numba_integers.checked_result(found) if is_numbas() else found
 
 
 def _check_none(name, left, right, more=""):

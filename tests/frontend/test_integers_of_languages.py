@@ -1,0 +1,227 @@
+"""Integers as Numba has them in its functions, and Python's, which have no end, in others."""
+
+import itertools
+
+import numpy as np
+import pytest
+from numba import njit
+
+import nbta
+
+DTYPES = ["bool", "int8", "uint8", "int32", "uint32", "int64", "uint64"]
+
+
+@njit
+def operators(a, b):
+    p, q = a[0], b[0]
+    return (
+        1.0 * (p + q),
+        1.0 * (p - q),
+        1.0 * (p * q),
+        1.0 * (p / q),
+        1.0 * (p // q),
+        1.0 * (p % q),
+        1.0 * (p & q),
+        1.0 * (p | q),
+        1.0 * (p ^ q),
+        1.0 * (p << 3),
+        1.0 * (p >> 1),
+    )
+
+
+@njit
+def signs(a):
+    p = a[0]
+    return float(-p), float(~p), float(+p)
+
+
+@njit
+def sums(a, k):
+    total = 0
+    for v in a:
+        total += v - k
+    return float(total)
+
+
+@pytest.mark.parametrize(("one", "other"), [*itertools.product(DTYPES, DTYPES)])
+@pytest.mark.slow_but_every(6)
+def test_operators_are_numbas(one, other):
+    a = np.array([100]).astype(one)
+    for divisor in (7, 3):
+        b = np.array([divisor]).astype(other)
+        expected = operators(a, b)
+        for compiled in (False, True):
+            found = nbta.function(operators, compiled=compiled)(a, b)
+            np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[1:])
+def test_signs_and_sums_are_numbas(dtype):
+    a = np.array([100, 3, 120], dtype)
+    for compiled in (False, True):
+        found = nbta.function(signs, compiled=compiled)(a)
+        np.testing.assert_array_equal(found, signs(a))
+        found = nbta.function(sums, compiled=compiled)(a, a[0])
+        assert found == sums(a, a[0])
+
+
+@njit
+def of_pixels(image, x):
+    total = 0.0
+    for i in range(1, len(image)):
+        total += (image[i] - image[i - 1]) * x
+    return total
+
+
+def test_differences_of_pixels_do_not_wrap_in_numbas_functions():
+    image = np.array([200, 3, 250, 7], np.uint8)
+    value, slope = nbta.value_and_grad(of_pixels, argnums=1)(image, 0.5)
+    assert value == of_pixels(image, 0.5)
+    assert slope == 2 * value
+    assert value != nbta.function(of_pixels.py_func)(image, 0.5)  # where they do, as NumPy's
+
+
+@njit
+def shifted(image, x):
+    return np.sum((image + 100) * x)
+
+
+def test_an_array_does_not_give_its_dtype_to_a_number():
+    image = np.array([200, 3], np.uint8)
+    assert nbta.function(shifted)(image, 0.5) == shifted(image, 0.5) == 201.5
+
+
+@njit
+def negative_power(n, x):
+    k = -1
+    return n**k * x
+
+
+@njit
+def too_many_bits(x):
+    p = 1
+    for _ in range(5):
+        p *= 10**5
+    return p * x
+
+
+@njit
+def cut_off(x):
+    b = [0, 1, 2]
+    b[1] = x * 3
+    return b[1] * x
+
+
+@njit
+def cut_off_in_an_array(x):
+    b = [0 for _ in range(100)]
+    for i in range(100):
+        b[i] = x * i
+    return float(sum(b))
+
+
+@pytest.mark.parametrize(
+    ("f", "arguments", "message"),
+    [
+        (negative_power, (3, 2.0), "negative exponent"),
+        (too_many_bits, (2.0,), "more than 64 bits"),
+        (cut_off, (0.5,), "floats is assigned to an item of a list of integers"),
+        (cut_off_in_an_array, (0.5,), "floats is assigned to an item of a list of integers"),
+    ],
+)
+def test_other_numbers_than_the_code_says_are_refused(f, arguments, message):
+    assert f(*arguments) != f.py_func(*arguments)
+    with pytest.raises(nbta.errors.UnimplementedError, match=message) as told:
+        nbta.function(f)(*arguments)
+    assert "test_integers_of_languages.py" in str(told.value)
+
+
+@njit
+def constants(x):
+    return x * (10**-2 + 2 ** (-1) + 7 // -2 + (1 << 63) % 10)
+
+
+def test_constants_are_computed_by_python():
+    assert nbta.function(constants)(2.0) == constants(2.0)
+
+
+# Python's.
+
+
+def factorials(x):
+    fact, total = 1, 0.0
+    for i in range(len(x)):
+        fact *= i + 1
+        total += x[i] ** 2 / fact
+    return total
+
+
+def fibonacci(x):
+    a, b, total = 0, 1, 0.0
+    for v in x:
+        total += v**2 * a
+        a, b = b, a + b
+    return total
+
+
+def doubled(x):
+    b, total = 1, 0.0
+    for v in x:
+        total += v**2 / b
+        b <<= 1
+    return total
+
+
+def in_a_while(x):
+    i, k, total = 0, 1, 0.0
+    while i < len(x):
+        k = (k + 1) * 3
+        total += x[i] * k
+        i += 1
+    return total
+
+
+@pytest.mark.parametrize(
+    ("f", "most", "over"),
+    [(factorials, 20, 22), (fibonacci, 90, 95), (doubled, 62, 64), (in_a_while, 36, 42)],
+)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_an_integer_that_outgrows_the_graph_is_an_error(f, most, over, compiled):
+    """Both graphs and Python have those of 64 bits; what Python has besides is no other number."""
+    gradient = nbta.value_and_grad(f, compiled=compiled)
+    x = np.linspace(0.5, 1.0, most)
+    assert gradient(x)[0] == pytest.approx(f(x))
+    with pytest.raises(nbta.errors.InvalidArgumentError, match="more than 64 bits") as told:
+        gradient(np.linspace(0.5, 1.0, over))
+    assert "test_integers_of_languages.py" in str(told.value)
+
+
+def counted(x):
+    """Sums of counters, products that are indices, and remainders stay small."""
+    n, i, t, h, total = len(x) // 4, 0, 0, 1, 0.0
+    while i < 4:
+        j = 0
+        while j < n:
+            t += i * j
+            h = (h * 1103515245 + 12345) % 2**31
+            total += x[i * n + j] ** 2 * (t + h % 7)
+            j += 1
+        i += 1
+    return total
+
+
+def wrapping(x):
+    """NumPy's integers wrap."""
+    h, total = np.uint64(3), 0.0
+    for v in x:
+        h = h * np.uint64(12345)
+        total += v**2 * (h % np.uint64(7))
+    return total
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize("f", [counted, wrapping])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_others_are_as_they_were(f, compiled):
+    x = np.linspace(0.5, 1.0, 40)
+    assert nbta.value_and_grad(f, compiled=compiled)(x)[0] == pytest.approx(f(x))
