@@ -226,15 +226,26 @@ def _attribute_offset(name: str) -> int | None:
 def _watched(places: Any) -> list[int] | None:
     """Addresses of words that change with places that a trace read; None where some have none."""
     found: list[int] = []
-    for kind, owner in places:
+    for kind, place in places:
+        owner = _owner(kind, place)
         if kind == "dict":
             offset = _version_offset() if type(owner) is dict else None
         else:
             offset = HEAD if kind == "cell" else _attribute_offset(kind)
-        if offset is None:
+        if offset is None or owner is None:
             return None
         found.append(id(owner) + offset)
     return found
+
+
+def _owner(kind: str, place: Any) -> Any:
+    """The object that holds a place; None where it is gone. See `nbta.frontend.outside.Outside`."""
+    if kind == "dict":
+        return place
+    if kind != "cell":
+        return place()
+    function = place[0]()
+    return function and function.__closure__[place[1]]
 
 
 # Programs for lengths.
@@ -258,7 +269,9 @@ class _Record:
         generated = executable.generated
         outputs = generated.outputs[: entry.count]
         axes = [word for output in outputs for word in output.dimensions or ()]
-        self._watched = _watched(trace.looking.places) or []
+        places = trace.looking.places or []
+        self._watched = _watched(places) or []
+        self._owners = [_owner(*each) for each in places]  # of the words at these addresses
         outside = generated.arguments - len(entry.inputs)
         self.slots = np.zeros((WORKSPACES, rt.SLOT_BYTES // 8), np.int64)
         self._guards = np.zeros((len(self._watched) + outside, 2), np.int64)

@@ -161,10 +161,12 @@ class Outside:
         self._inner: set[Any] = set()  # identities of codes of functions that others make
         self._recordings: list[list[str]] = []  # what `recording` gives
         self.hidden = False
-        #: What holds all places that lines look at, as pairs of a kind and an object: dicts, cells,
-        #: and functions with their code or defaults; None where others hold some.
+        #: What holds all places that lines look at, as pairs of a kind and an object: dicts, cells
+        #: as a function and a number, and functions with their code or defaults, by weak
+        #: references; None where others hold some.
         self.places: list[tuple[str, Any]] | None = []
         self._holder: tuple[str, Any] | None = None
+        self._cell_places: dict[int, tuple[Any, int]] = {}
         #: By the address of the fields of a compiled object: what stands for it.
         self.placeholders: dict[int, Any] = {}
 
@@ -187,7 +189,7 @@ class Outside:
         if id(cell) in self._cells:
             self._record(name, value)
             place = (id(cell), "cell"), self._cells[id(cell)], value, name
-            with self._held_by("cell", cell):
+            with self._held_by("cell", self._cell_places[id(cell)]):
                 self._note_before(*place) if changes else self._note(*place)
 
     def read_attribute(self, owner, name, value, changes=False) -> None:
@@ -477,7 +479,8 @@ class Outside:
         given = [name for name in _DEFAULTS if getattr(function, name)]
         text = self.root(function)
         # Notebooks give functions that were edited their new code.
-        with self._held_by("__code__", function):
+        home = weakref.ref(function)  # not the function, which the graph must not keep
+        with self._held_by("__code__", home):
             changed = f"{text}.__code__ is not {self._constant(code)}"
             self._check(changed, f"{function.__name__}'s code")
         around = f"v{len(self._lines)}"
@@ -486,9 +489,10 @@ class Outside:
         for number, cell in enumerate(cells):
             self._held.append(cell)
             self._cells.setdefault(id(cell), f"{around}[{number}].cell_contents")
+            self._cell_places.setdefault(id(cell), (home, number))
         for name in given:
             parts, label = getattr(function, name), f"a default of {function.__name__}"
-            with self._held_by(name, function):
+            with self._held_by(name, home):
                 self._note((id(function), name), f"{text}.{name}", parts, label, whole=True)
 
     def is_inner(self, function) -> bool:

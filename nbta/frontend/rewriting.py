@@ -868,7 +868,7 @@ class _Rewriter(ast.NodeTransformer):
             return ast.copy_location(_runtime("owned", found), node)
         call = self.visit_ListComp(node)
         if call.func.attr == "comprehension":  # else a list that Python makes
-            call.func.attr = "generator"
+            call.func.attr, call.args = "generator", call.args[:3]
         return call
 
     def _of_target(self, target, body):
