@@ -873,7 +873,7 @@ def _function_of(kind: Any) -> Any:
 
 
 @overload(derivatives.jvp)
-def _jvp(f: Any, primals: Any, tangents: Any) -> Any:
+def _jvp(f, primals, tangents):  # type: ignore[no-untyped-def] # as the lambdas
     if (function := _function_of(f)) is None:
         return None
     traced = derivatives.jvp_of(function, True)
@@ -883,7 +883,7 @@ def _jvp(f: Any, primals: Any, tangents: Any) -> Any:
 
 
 @overload(derivatives.hvp)
-def _hvp(f: Any, primals: Any, tangents: Any) -> Any:
+def _hvp(f, primals, tangents):  # type: ignore[no-untyped-def] # as the lambdas
     if (function := _function_of(f)) is None:
         return None
     traced = derivatives.hvp_of(function, True)

@@ -500,7 +500,7 @@ def test_gradients_in_a_branch():
 def test_what_a_branch_computes_again_is_looked_at_once(monkeypatch):
     """For each value that its gradient asks for, all that this depends on was looked at again."""
     looks, indexes = [], bodies._indexes
-    monkeypatch.setattr(bodies, "_picks", lambda op: looks.append(op) or indexes(op))
+    monkeypatch.setattr(bodies, "_indexes", lambda op: looks.append(op) or indexes(op))
 
     def chain(x):
         for _ in range(30):
