@@ -8,6 +8,7 @@ from numba import njit, prange
 
 import nbta
 from nbta.naming import Handle
+from nbta.runtime.store import FIELD
 
 LONG = "a_name_of_many_letters_" * 4
 NAMES = [None, "", "mine", "with@sign", "é😀", "x" * 48, LONG]
@@ -23,7 +24,7 @@ compiled = njit(made)
 
 
 def first_part(array):
-    return array.handle.name.removesuffix(f"_{array._fields[0]}")
+    return array.handle.name.removesuffix(f"_{array._fields[FIELD.id]}")
 
 
 @pytest.mark.parametrize("name", [None, "", "other"])
