@@ -3,7 +3,8 @@
 ``fact *= k`` needs more than 64 bits from ``k = 21`` on. Where a product or shift of an iteration
 does, or a sum of two numbers that both grow, as Fibonacci's do, that is an error in place of
 another number. Counters are not looked at, nor what the next iteration does not take up, such as
-the index ``i * n + j``, nor products in a branch that the run decides.
+the index ``i * n + j``, nor products in a branch that the run decides, nor items of a list that is
+one tensor in the loop (`nbta.control.item_variables`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from nbta.ops.core.shaping import cast
 from nbta.ops.elementary.basic import abs as absolute
 from nbta.ops.elementary.basic import power
 from nbta.ops.elementary.integers import left_shift
+from nbta.ops.indexing.items import GETITEM
 
 
 def checked_growth(pairs) -> list:
@@ -35,14 +37,19 @@ def checked_growth(pairs) -> list:
     while growing != before:
         before = growing
         growing = [start for start, end in pairs if not _counts(start, end, before)]
-    return [_checked(end, _steps(start, end, growing)) for start, end in pairs]
+    ids = set(map(id, growing))
+    return [
+        _checked(end, _steps(start, end, growing)) if id(start) in ids else end
+        for start, end in pairs
+    ]
 
 
 def _counts(start, end, growing):
     """Whether an iteration changes nothing, or adds what no variable that may grow has part in."""
     others = [each for each in end.op.inputs if each is not start]
     is_sum = end.op.record is add.record and len(others) == 1
-    return end is start or (is_sum and not _is_made_of(others[0], growing))
+    same = end is start or end.op.record is GETITEM
+    return same or (is_sum and not _is_made_of(others[0], growing))
 
 
 def _is_made_of(tensor, starts):

@@ -86,8 +86,8 @@ def test_an_event_says_what_an_operation_gave():
 
 def test_arrows_go_along_flows_and_a_counter_shows_bytes():
     with nbta.Graph().as_default() as graph:
-        ta = nbta.TensorArray("float64", 2, element_shape=(50,))
-        ta = ta.write(0, nbta.ones(50)).write(1, nbta.ones(50))
+        ta = nbta.TensorArray("float64", 2, element_shape=(500,))
+        ta = ta.write(0, nbta.ones(500)).write(1, nbta.ones(500))
         both = ta.stack()
     _, _, trace = traced(nbta.Session(graph), both, compiled=False)
     events = trace["traceEvents"]
@@ -97,7 +97,7 @@ def test_arrows_go_along_flows_and_a_counter_shows_bytes():
         "TensorArrayWriteV3", "TensorArrayWriteV3_1", "TensorArraySizeV3", "TensorArrayGatherV3",
     ]  # fmt: skip
     held = [event["args"]["bytes"] for event in events if event["ph"] == "C"]
-    assert max(held) - held[0] >= 2 * 50 * 8
+    assert max(held) - held[0] >= 2 * 500 * 8
 
 
 def test_many_slots_are_listed_in_short():
