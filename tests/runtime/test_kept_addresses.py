@@ -338,3 +338,22 @@ def test_nothing_of_all_this_is_left_behind():
             before = now
     finally:
         _nrt_python.memsys_disable_stats()
+
+
+@row("programs, workspaces and places that users' `@njit` functions look at")
+def test_what_njit_functions_look_at_lives():
+    def made(weights):
+        slope = nbta.grad(lambda x: nbta.sum(weights * x * x))
+
+        @njit
+        def compiled(x):
+            return slope(x)
+
+        return compiled
+
+    compiled, x = made(np.arange(4.0)), np.linspace(1.0, 2.0, 4)
+    for _ in range(3):
+        np.testing.assert_array_equal(compiled(x), 2 * np.arange(4.0) * x)
+        kept = churned()
+        np.testing.assert_array_equal(compiled(x), 2 * np.arange(4.0) * x)
+        del kept
