@@ -669,8 +669,8 @@ class Function(Sent, Generic[P, R]):
         ----------
         *args, **kwargs
             Arguments like those of the calls to come. Of arrays and numbers only dtypes and shapes
-            count, and a `Spec` may stand for each; a length that it does not tell is any but 0 and
-            1. With an ``input_signature``, no arguments are needed.
+            count, and a `nbta.Spec` may stand for each; a length that it does not tell is any but 0
+            and 1. With an ``input_signature``, no arguments are needed.
 
         Returns
         -------

@@ -97,8 +97,8 @@ def to_torch(f: Callable[..., Any], compiled: Compiled = "auto") -> Callable[...
     Notes
     -----
     Tensors are passed without a copy. A gradient computes the function again. Results have the
-    dtypes that ``f`` gives for arrays of those of the arguments: `float32` tensors give `float32`
-    results unless ``f`` itself makes arrays of `float64`.
+    dtypes that ``f`` gives for arrays of those of the arguments: float32 tensors give float32
+    results unless ``f`` itself makes arrays of float64.
 
     Examples
     --------
