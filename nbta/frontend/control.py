@@ -1737,21 +1737,17 @@ class _Loop:
         return [*found, *self._last_ties(self._slots(end))]
 
     def _with_checked_growth(self, bound, found):
-        """The ends of variables, of which Python's integers may become too large for the graph."""
+        """The ends of variables, of which integers may become too large for the graph."""
         if is_numbas():
             return found
-        starts = [
-            (leaf, self._weak_entry(i, j) and (i, j) not in self._dtypes)
-            for i in sorted(self._carried)
-            for j, leaf in enumerate(leaves(bound[i]))
-        ]
-        places = [
+        starts = [leaf for i in sorted(self._carried) for leaf in leaves(bound[i])]
+        integers = [
             k
-            for k, (leaf, is_pythons) in enumerate(starts)
-            if is_pythons and isinstance(leaf, Tensor) and leaf.dtype == np.int64 and not leaf.ndim
+            for k, leaf in enumerate(starts)
+            if isinstance(leaf, Tensor) and leaf.dtype == np.int64 and leaf.spec.rank == 0
         ]
-        checked = checked_growth([(starts[k][0], found[k]) for k in places])
-        for k, end in zip(places, checked, strict=True):
+        checked = checked_growth([(starts[k], found[k]) for k in integers])
+        for k, end in zip(integers, checked, strict=True):
             found[k] = end
         return found
 

@@ -1,10 +1,11 @@
-"""Integers of Python's that a loop of the graph makes larger: Python's have no end, a graph's do.
+"""Integers that a loop of the graph makes larger: Python's have no end, a graph's have 64 bits.
 
-``fact *= k`` needs more than 64 bits from ``k = 21`` on. Where a product or shift of an iteration
-does, or a sum of two numbers that both grow, as Fibonacci's do, that is an error in place of
-another number. Counters are not looked at, nor what the next iteration does not take up, such as
-the index ``i * n + j``, nor products in a branch that the run decides, nor items of a list that is
-one tensor in the loop (`nbta.control.item_variables`).
+``fact *= k`` needs more from ``k = 21`` on. Where a product, power or shift of an iteration does,
+or a sum of two numbers that both grow, as Fibonacci's do, that is an error in place of another
+number. NumPy's signed integers are Python's to a trace, and do not wrap in compiled code, which
+takes that to be undefined; unsigned ones wrap. Not looked at are counters, what the next iteration
+does not take up, such as the index ``i * n + j``, and items of a list that is one tensor in the
+loop (`nbta.control.item_variables`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from nbta.errors import invalid
 from nbta.frontend.native import plain
 from nbta.frontend.problems import here
+from nbta.graph.views import Branch, Loop, is_branch, is_loop
 from nbta.ops.core.arithmetic import add, less, multiply
 from nbta.ops.core.checks import ASSERT, after, first_token
 from nbta.ops.core.dispatch import apply, as_tensor
@@ -30,74 +32,95 @@ def checked_growth(pairs) -> list:
     Parameters
     ----------
     pairs : list of (Tensor, Tensor)
-        Integers before and after an iteration, which were Python's before the loop.
+        Integers before and after an iteration.
     """
-    pairs = [(plain(start), plain(end)) for start, end in pairs]
-    growing, before = [start for start, _ in pairs], None
-    while growing != before:
-        before = growing
-        growing = [start for start, end in pairs if not _counts(start, end, before)]
-    ids = set(map(id, growing))
+    pairs = [(plain(start), as_tensor(plain(end))) for start, end in pairs]
+    growing = _growing(pairs)
+    of_any = _made_of(growing)
     return [
-        _checked(end, _steps(start, end, growing)) if id(start) in ids else end
+        _checked(end, _made_of({start}), of_any) if start in growing else end
         for start, end in pairs
     ]
 
 
-def _counts(start, end, growing):
-    """Whether an iteration changes nothing, or adds what no variable that may grow has part in."""
+def _growing(pairs):
+    """Those that an iteration does not only add something to that does not grow."""
+    growing = {start for start, _ in pairs}
+    while growing:
+        made = _made_of(growing)
+        still = {
+            start for start, end in pairs if start in growing and not _counts(start, end, made)
+        }
+        if still == growing:
+            break
+        growing = still
+    return growing
+
+
+def _counts(start, end, made):
     others = [each for each in end.op.inputs if each is not start]
     is_sum = end.op.record is add.record and len(others) == 1
-    same = end is start or end.op.record is GETITEM
-    return same or (is_sum and not _is_made_of(others[0], growing))
+    return end is start or end.op.record is GETITEM or (is_sum and others[0] not in made)
 
 
-def _is_made_of(tensor, starts):
-    """Whether a tensor of a body is made of any of some."""
-    todo, seen = [tensor], set()
-    while todo:
-        each = todo.pop()
-        if any(each is start for start in starts):
-            return True
-        if each not in seen and each.graph is tensor.graph:
-            seen.add(each)
-            todo += each.op.inputs
-    return False
-
-
-def _steps(start, end, growing):
-    """The operations, on the way from a variable to its next value, that may make it too large."""
-    found, todo, seen = [], [end.op], set()
-    while todo:
-        op = todo.pop()
-        if op in seen or op.graph is not start.graph:
-            continue
-        seen.add(op)
-        inputs = [each for each in op.inputs if each is start or _is_made_of(each, [start])]
-        both = all(_is_made_of(each, growing) for each in op.inputs)
-        if inputs and (op.record in _SIZES or (op.record is add.record and both)):
-            found.append(op)
-        todo += [each.op for each in inputs if each is not start]
+def _made_of(starts):
+    """All tensors of a body that are made of any of some."""
+    found = set(starts)
+    for op in next(iter(starts)).graph.operations if starts else ():
+        if not found.isdisjoint(op.inputs):
+            found.update(op.outputs)
     return found
 
 
-def _checked(end, steps):
+def _checked(end, made, of_any):
+    """A variable's next value, with a look at what may make it too large on the way from itself."""
+    steps, todo, seen = [], [end], set()
+    while todo:
+        tensor = todo.pop()
+        if tensor in seen or tensor not in made:
+            continue
+        seen.add(tensor)
+        op = tensor.op
+        if op.record in _SIZES or (op.record is add.record and of_any.issuperset(op.inputs)):
+            steps.append(op)
+        elif is_branch(op) or is_loop(op):
+            _check_bodies(op, tensor.index, made, of_any)
+        todo += op.inputs
     for op in steps:
-        numbers = [cast(each, np.float64) for each in op.inputs]
-        size = absolute(_SIZES.get(op.record, add)(*numbers))
+        size = absolute(_SIZES.get(op.record, add)(*(cast(x, np.float64) for x in op.inputs)))
         message = (
             f"{here()}: a loop makes an integer of more than 64 bits, which a graph does not have; "
-            f"begin with a float, such as 1.0"
+            f"begin with a float, such as 1.0, or with np.uint64(1) for one that wraps"
         )
-        fits = less(size, as_tensor(2.0**63))
-        end = after(
-            end, apply(ASSERT, [first_token(), fits], {"message": invalid("value", message)})
-        )
+        inputs = [first_token(), less(size, as_tensor(2.0**63))]
+        end = after(end, apply(ASSERT, inputs, {"message": invalid("value", message)}))
     return end
 
 
-#: What tells, of operands as floats, how large the result is.
+def _check_bodies(op, place, made, of_any):
+    """The same in the bodies of a branch or a loop, for a result."""
+    for body in Branch(op).branches if is_branch(op) else [Loop(op).body]:
+        own, others = (_made_inside(op, body, tensors) for tensors in (made, of_any))
+        with body.as_default():
+            body.outputs[place] = _checked(body.outputs[place], own, others)
+        body.changed()
+
+
+def _made_inside(op, body, tensors):
+    """What a body makes of some tensors around it."""
+    starts = {inner for inner, outer in body.sources.items() if outer in tensors}
+    variables = Loop(op).variables() if is_loop(op) else []
+    starts |= {variable.parameter for variable in variables if variable.first in tensors}
+    made = _made_of(starts)
+    while further := {v.parameter for v in variables if v.following in made} - starts:
+        starts |= further
+        made = _made_of(starts)
+    return made
+
+
+#: What tells, of operands as floats, how large a result is.
 _SIZES = {
     multiply.record: multiply,
+    power.record: power,
     left_shift.record: lambda number, places: multiply(number, power(as_tensor(2.0), places)),
 }

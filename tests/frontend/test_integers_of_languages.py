@@ -1,6 +1,8 @@
 """Integers as Numba has them in its functions, and Python's, which have no end, in others."""
 
 import itertools
+import linecache
+import random
 
 import numpy as np
 import pytest
@@ -181,13 +183,48 @@ def in_a_while(x):
     return total
 
 
+def in_two_loops(x):
+    f, total = 1, 0.0
+    for v in x:
+        for _ in range(9):
+            f *= 3
+        total += v / f
+    return total
+
+
+def squared(x):
+    f, total = 2, 0.0
+    for k in range(len(x)):
+        if k % 10 == 9:
+            f = f**2
+        total += x[k] / f
+    return total
+
+
+def of_numpy(x):
+    """Compiled code takes products that wrap to be undefined: `% 5` of these was 0."""
+    h, total = np.int64(3), 0.0
+    for v in x:
+        h = h * np.int64(15)
+        total += v * (h % 7)
+    return total
+
+
 @pytest.mark.parametrize(
     ("f", "most", "over"),
-    [(factorials, 20, 22), (fibonacci, 90, 95), (doubled, 62, 64), (in_a_while, 36, 42)],
+    [
+        (factorials, 20, 22),
+        (fibonacci, 90, 95),
+        (doubled, 62, 64),
+        (in_a_while, 36, 42),
+        (in_two_loops, 4, 5),
+        (squared, 59, 60),
+        (of_numpy, 15, 17),
+    ],
 )
 @pytest.mark.parametrize("compiled", [False, True])
 def test_an_integer_that_outgrows_the_graph_is_an_error(f, most, over, compiled):
-    """Both graphs and Python have those of 64 bits; what Python has besides is no other number."""
+    """Both graphs and Python have those of 64 bits; larger ones must be no other number."""
     gradient = nbta.value_and_grad(f, compiled=compiled)
     x = np.linspace(0.5, 1.0, most)
     assert gradient(x)[0] == pytest.approx(f(x))
@@ -225,3 +262,65 @@ def wrapping(x):
 def test_others_are_as_they_were(f, compiled):
     x = np.linspace(0.5, 1.0, 40)
     assert nbta.value_and_grad(f, compiled=compiled)(x)[0] == pytest.approx(f(x))
+
+
+class Writer:
+    """Writes loops over integers of Python's, which may grow beyond those of graphs."""
+
+    def __init__(self, seed):
+        self._random = random.Random(seed)
+        self._lines = ["def program(x):", "    a, b, c, total = 1, 2, 3, 0.0"]
+        self._loops = 0
+
+    def program(self):
+        """The function."""
+        self._loop(1)
+        text = "\n".join(
+            [*self._lines, "    return total + x[0] ** 2 * (a % 1001 + b % 7 - c % 13)"]
+        )
+        name, names = f"<integers of {id(self)}>", {}
+        linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
+        exec(compile(text, name, "exec"), names)
+        return names["program"], text
+
+    def _loop(self, depth):
+        self._loops += 1
+        count = self._random.choice([9, 12, 30])
+        self._add(depth, f"for i{depth} in range({count}):")
+        for _ in range(self._random.randint(1, 3)):
+            self._statement(depth + 1)
+        self._add(depth + 1, "total += x[1] * (a % 5 + b % 3)")
+
+    def _statement(self, depth):
+        kind = self._random.random()
+        if kind < 0.2 and depth < 3 and self._loops < 3:
+            return self._loop(depth)
+        if kind < 0.45:
+            test = self._random.choice([f"i{depth - 1 if depth < 3 else 1} % 3 == 1", "x[2] > 0.5"])
+            self._add(depth, f"if {test}:")
+            depth += 1
+        return self._add(depth, self._assignment())
+
+    def _assignment(self):
+        name, one, other = (self._random.choice("abc") for _ in range(3))
+        number = self._random.choice([1, 2, 3, 7, 1000003])
+        texts = ["{0} * {2}", "{0} + {1}", "{0} * {1} % 1009", "{0} // {2} + {1}", "{0} << 2",
+                 "{0} - {1} * {2}", "{0} ** 2 % 10007", "{0} + {2}", "{1} * {1}"]  # fmt: skip
+        return f"{name} = " + self._random.choice(texts).format(one, other, number)
+
+    def _add(self, depth, line):
+        self._lines.append("    " * depth + line)
+
+
+@pytest.mark.parametrize("seed", range(48))
+@pytest.mark.slow_but_every(6)
+def test_random_integers_are_pythons_or_an_error(seed):
+    program, text = Writer(seed).program()
+    x = np.array([0.3, 0.7, 0.6])
+    expected = program([0.3, 0.7, 0.6])
+    for compiled in (False, True):
+        try:
+            found = nbta.value_and_grad(program, compiled=compiled)(x)[0]
+        except nbta.errors.InvalidArgumentError as refusal:
+            found = None if "more than 64 bits" in str(refusal) else str(refusal)
+        assert found is None or found == pytest.approx(expected, rel=1e-9), text
