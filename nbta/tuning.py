@@ -350,6 +350,11 @@ CLOCK_LONGEST = _row(
 
 # Running graphs.
 
+LONG_BODY = _row(
+    128, "numbers that differ between items", "control.batching",
+    "Directions of loops without carried numbers, together over one by one: 1.0 to 1.8 times with "
+    "20 numbers, 0.5 to 1.1 with 80, 0.4 to 0.9 with 160.",
+)  # fmt: skip
 BATCH_PARTS = _row(
     64, "parts", "execution.batch",
     "Items are cut into so many at most, the same for any number of threads, so that sums are "

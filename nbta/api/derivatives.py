@@ -33,6 +33,7 @@ from nbta.errors import invalid, memory_for
 from nbta.execution.batch import Items, Memories, rows_of, run_batch
 from nbta.execution.runner import check_compiled
 from nbta.frontend.arguments import taken_apart
+from nbta.frontend.awaited import repeated
 from nbta.frontend.entry import prepared
 from nbta.frontend.pickling import Sent
 from nbta.graph.graph import current, leaving, within
@@ -1405,7 +1406,12 @@ def _jacobian(
         if y.ndim is None:
             message = f"jacobian: the rank of f's {path} is not known before the run; reshape it"
             raise invalid("jacobian", message)
-    found = [pack(xs, row) for row in derivatives(fresh, xs, value)]
+
+    def again() -> Any:
+        with repeated():
+            return fresh()
+
+    found = [pack(xs, row) for row in derivatives(again, xs, value)]
     return pack(value, [part[0] for part in found] if chosen.alone else found)
 
 

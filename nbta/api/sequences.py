@@ -24,6 +24,7 @@ from nbta.control.control_flow import (
 )
 from nbta.errors import PrecisionWarning, invalid
 from nbta.frontend.arguments import taken_apart
+from nbta.frontend.awaited import note_row
 from nbta.frontend.entry import prepared
 from nbta.graph.graph import Graph, SubGraph, current
 from nbta.graph.operation import Tensor, is_inexact
@@ -571,6 +572,7 @@ def map_together(
         return map_fn(fn, elems, threads)
     if not is_closed(body):  # a row may write to an array around it, for which no result waits
         return map_fn(fn, elems, threads)
+    note_row(body)
     try:
         own = Own(body, rows)
         if not own.pays(body, shares=shares):

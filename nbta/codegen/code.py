@@ -252,7 +252,7 @@ class Code(ABC):
 
     def pointer(self, base: Base, address: str) -> Statement:
         """The statement that lets a buffer's pointer point to an address."""
-        return assign(base.name, call("pointer", numba_name(base.dtype), address, base.number))
+        return assign(base.name, call("pointer", numba_name(base.dtype), address, base.scope))
 
     def new(self, dtype, dimensions, stem="b", beside: Base | None = None) -> Block:
         """Room for items, whose dimensions are known here.
@@ -294,7 +294,7 @@ class Code(ABC):
     def _ensure(self, lines, base, dimensions):
         kind = numba_name(base.dtype)
         count = Tuple(tuple(map(expression, factors(dimensions))))
-        lines.add(assign(base.name, call("room", kind, "w", base.word, count, base.number)))
+        lines.add(assign(base.name, call("room", kind, "w", base.word, count, base.scope)))
 
     def refuse_uncountable(self, dimensions) -> None:
         """Leave where there would be more items than an array can have."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nbta.runtime.intrinsics import MOST_ITEMS
+from nbta.runtime.intrinsics import MOST_ITEMS, SCOPES
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,15 @@ class Base:
     level: int = 0  # of the loop in whose body it may be used again
     loose: bool = False  # whether it may be used again at all
     made: tuple | None = None  # level and size, where it is made ahead of a loop
+
+    @property
+    def scope(self):
+        """The number by which LLVM knows it: that of an earlier buffer, where there are many.
+
+        Two of one scope may overlap, for all that LLVM knows. The first ones, arguments among them,
+        share theirs with nobody.
+        """
+        return self.number if self.number < SCOPES else SCOPES // 2 + self.number % (SCOPES // 2)
 
 
 @dataclass(eq=False)

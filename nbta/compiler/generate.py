@@ -181,7 +181,7 @@ def _input(code, word, tensor, head):
     code.add(comment(f"{tensor.op.name}: {spec}"))
     kind = numba_name(spec.dtype)
     given = f"w, {word}, {head}"
-    code.add(assign(base.name, f"array_in({kind}, {given}, {spec.rank}, {base.number})"))
+    code.add(assign(base.name, f"array_in({kind}, {given}, {spec.rank}, {base.scope})"))
     if not spec.shape and code.is_number(spec.dtype):
         code.bind(tensor, code.local(f"{base.name}[0]", spec.dtype))
         return

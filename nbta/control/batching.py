@@ -13,6 +13,8 @@ that nobody has written, are left alone.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from nbta.graph.copying import Captured, Copy, copied
 from nbta.graph.graph import SubGraph, at_line, current, running
 from nbta.graph.operation import DATA, HANDLE, TAPES, Tensor
@@ -23,6 +25,7 @@ from nbta.ops.batches import RULES, by_item, with_lanes
 from nbta.ops.core.shaping import SHAPE
 from nbta.ops.loops.residuals import ADD_SAVED, ADD_SHADOWS, EMPTY, RESTORE, SAVE, SHADOW
 from nbta.shapes import MAX_RANK
+from nbta.tuning import LONG_BODY
 
 #: Floats of fewer bytes are added up in wider ones, which the rules' products are not.
 SHORTEST = 4
@@ -62,25 +65,27 @@ class Own:
         Lanes of numbers hide the time that an iteration waits for the one before, so a loop must
         carry numbers of items, or change items of arrays that it reads. Arrays of items are vectors
         by themselves, and tables of several items leave the caches: stencils on 100 x 100 items
-        took three times as long. Where items share what does not differ (``shares``), that is
-        computed once, which pays if it is most.
+        took three times as long. LLVM makes no vectors of the iterations of a long body, nor of its
+        statements: there, lanes are the only ones, and the tables are small beside the work. Where
+        items share what does not differ (``shares``), that is computed once, which pays if it is
+        most.
         """
-        numbers, arrays, others, carries = 0, 0, 0, False
+        numbers, arrays, others, carried = Counter(), 0, 0, []
         for op in running(body):
             if is_loop(op):
-                carried = [v for v in Loop(op).variables() if v.last in self.tensors]
-                carried = [v for v in carried if not v.last.spec.is_tape]
-                if not shares and any(v.last.spec.rank > 1 for v in carried):
-                    return False
-                carries |= any(map(_is_read, carried))
+                own = [v for v in Loop(op).variables() if v.last in self.tensors]
+                carried += [v for v in own if not v.last.spec.is_tape]
             elif op.graph is not body and op.outputs and not self._is_moved(op):
                 ranks = [tensor.spec.rank for tensor in op.outputs if tensor in self.tensors]
-                numbers += 0 in ranks
+                numbers[op.graph] += 0 in ranks
                 arrays += any(ranks) and not op.record.changes
                 others += not ranks and op.record.pure and bool(op.inputs)
+        total, is_long = numbers.total(), max(numbers.values(), default=0) >= LONG_BODY
+        gains = is_long or any(map(_is_read, carried))
         if not shares:
-            return carries and numbers > arrays
-        return others > 2 * (numbers + arrays) or (carries and numbers + others > arrays)
+            tables = any(v.last.spec.rank > 1 for v in carried)
+            return gains and total > arrays and (is_long or not tables)
+        return others > 2 * (total + arrays) or (gains and total + others > arrays)
 
     @staticmethod
     def _is_moved(op):

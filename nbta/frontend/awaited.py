@@ -8,6 +8,8 @@ values of those lines in their turn, as they print (`nbta.frontend.effects`).
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 from nbta.frontend.problems import here
 from nbta.graph.graph import PARAMETER, SubGraph, current, subgraphs
 from nbta.graph.operation import Tensor
@@ -17,6 +19,8 @@ from nbta.structure import leaves
 
 _NOTED, _LINES, _MISSED = "values that nobody reads", "lines to compute", "lines to compute yet"
 _PASSED_BY = "arrays whose items were taken as what was put there"
+_REPEATED = "what is traced was traced before, for the same values"
+_ROWS = "bodies of rows, which copies of them compute"
 
 
 def note(line, tensors) -> None:
@@ -25,10 +29,10 @@ def note(line, tensors) -> None:
     if order is None:
         return
     cache = current().root.cache
-    if line in cache.get(_LINES, ()):
+    if line not in cache.get(_LINES, ()):
+        cache.setdefault(_NOTED, []).append((line, tensors, is_repeated()))
+    elif not is_repeated():
         order.token = computed(order.token, tensors)
-    else:
-        cache.setdefault(_NOTED, []).append((line, tensors))
 
 
 def pass_by(array) -> bool:
@@ -37,11 +41,37 @@ def pass_by(array) -> bool:
     if order is None:
         return False
     cache, line = current().root.cache, here()
-    if line in cache.get(_LINES, ()):
+    if line not in cache.get(_LINES, ()):
+        cache.setdefault(_PASSED_BY, {}).setdefault(array, (line, is_repeated()))
+    elif not is_repeated():
         order.token = computed(order.token, [array])
-    else:
-        cache.setdefault(_PASSED_BY, {}).setdefault(array, line)
     return True
+
+
+@contextmanager
+def repeated():
+    """A context for what is traced once more, for the same values, as for each row of a Jacobian.
+
+    Nothing has its turn here, as such rows would not be computed together. What fails does so
+    before; there a line is missed only if it is missed here, too.
+    """
+    cache = current().root.cache
+    is_outermost = cache.setdefault(_REPEATED, token := object()) is token
+    try:
+        yield
+    finally:
+        if is_outermost:
+            del cache[_REPEATED]
+
+
+def is_repeated() -> bool:
+    """Whether what is traced was traced before, for the same values."""
+    return _REPEATED in current().root.cache
+
+
+def note_row(body) -> None:
+    """Note a body of a row: what it takes, the copies that compute its results take."""
+    current().root.cache.setdefault(_ROWS, []).append(body)
 
 
 def replace(old, new) -> None:
@@ -64,22 +94,27 @@ def missed_lines(graph) -> set:
 def look_for_missed(results) -> None:
     """Find the lines whose items runs would not take, as what a function gives needs none."""
     cache, known = current().root.cache, set()
-    noted = [*cache.pop(_NOTED, ())]
-    noted += [(line, [array]) for array, line in cache.pop(_PASSED_BY, {}).items()]
+    noted, rows = [*cache.pop(_NOTED, ())], cache.pop(_ROWS, [])
+    noted += [(line, [array], again) for array, (line, again) in cache.pop(_PASSED_BY, {}).items()]
     if noted:
-        _new(known, [leaf for leaf in leaves(results) if isinstance(leaf, Tensor)])
-    for line, tensors in noted:
-        run = [tensor for tensor in tensors if _is_run(tensor.graph)]
+        needed = [*leaves(results), *(each for body in rows for each in body.outputs)]
+        _new(known, [leaf for leaf in needed if isinstance(leaf, Tensor)])
+    missed, missed_again, repeated = set(), set(), set()
+    for line, tensors, again in noted:
+        run = [tensor for tensor in tensors if _is_run(tensor.graph, rows)]
+        if again and run:
+            repeated.add(line)
         if any(each.op.record.may_miss(each.op) for each in _new(known, run)):
-            cache.setdefault(_MISSED, set()).add(line)
+            (missed_again if again else missed).add(line)
+    cache.setdefault(_MISSED, set()).update(missed - (repeated - missed_again))
 
 
-def _is_run(graph):
+def _is_run(graph, rows):
     """Whether a graph is run: loops and branches are traced until all is known of them."""
     while isinstance(graph, SubGraph):
-        if graph.owner is None:
+        if graph.owner is None and not any(graph is body for body in rows):
             return False
-        graph = graph.owner.graph
+        graph = graph.outer
     return True
 
 

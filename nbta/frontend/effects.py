@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 from nbta.frontend.array_wrappers import ArrayWrapper
-from nbta.frontend.awaited import look_for_missed
+from nbta.frontend.awaited import is_repeated, look_for_missed
 from nbta.frontend.tries import check_raising
 from nbta.ops.core.checks import (
     Order,
@@ -87,9 +87,11 @@ def token_wrapper():
 
 
 def check(holds, message) -> None:
-    """Fail in a run where a truth value is false; refused where a handler waits for the error."""
+    """Fail in a run where a truth value is false, once; refused where a handler waits for it."""
     kind = type(message) if isinstance(message, Exception) else AssertionError
     check_raising("this line", kind)
+    if is_repeated():
+        return
     order = order_now()
     order.token = assert_holds(order.token, holds, message)
 

@@ -45,7 +45,7 @@ ENSURE, GROW, PYTHON, PLAIN, ANSWER, FIRST_WORD = range(6)
 RIGHT, LEFT, ADD = 1, 2, 4
 
 BYTES = BYTE.as_pointer()
-#: Scopes that LLVM is told of; pointers with higher numbers may overlap with all.
+#: Scopes that LLVM is told of; a pointer with a higher number may overlap with all.
 SCOPES = 96
 #: The scope of the table of words: none.
 WORDS = 99

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from random_programs import programs
 
 import nbta
+from nbta.codegen.values import Base
 from nbta.compiler import build, lowering
+from nbta.runtime.intrinsics import SCOPES
 from nbta.runtime.numba_private import NumbaError, ShortPipeline
 from nbta.structure import leaves
 
@@ -541,3 +543,29 @@ print(nbta.function(lambda x: nbta.hvp(f, x, x), compiled=True)(x).shape)
     command = [sys.executable, str(program)]
     done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=120)
     assert (done.stdout, done.returncode) == ("(12,)\n", 0), done.stderr
+
+
+def test_many_buffers_share_scopes_but_the_first():
+    scopes = [Base("b", np.dtype(float), number).scope for number in range(5 * SCOPES)]
+    assert scopes[:SCOPES] == list(range(SCOPES))
+    assert set(scopes[SCOPES:]) == set(range(SCOPES // 2, SCOPES))
+    near = range(SCOPES // 2)
+    assert all(len({scopes[k + n] for n in near}) == len(near) for k in range(4 * SCOPES))
+
+
+def test_values_of_more_buffers_than_scopes():
+    def f(x):
+        sums = [np.cumsum(x * k) for k in range(2 * SCOPES)]
+        total = np.zeros(len(x))
+        for i in range(len(x)):
+            for each in sums[:3] + sums[-3:]:
+                total[i] += each[i] * each[0]
+        return np.sum(total * np.sum(np.stack(sums), 0))
+
+    x = np.linspace(0.5, 1.0, 9)
+    function = nbta.value_and_grad(f, compiled=True)
+    value, gradient = function(x)
+    assert max(map(int, re.findall(r" = room\(.*, (\d+)\)", str(function.source)))) < SCOPES
+    wanted = nbta.value_and_grad(f, compiled=False)(x)
+    np.testing.assert_allclose(value, wanted[0], rtol=1e-12)
+    np.testing.assert_allclose(gradient, wanted[1], rtol=1e-12)

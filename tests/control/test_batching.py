@@ -310,3 +310,31 @@ def test_errors_in_the_items(ways):
 
     with pytest.raises(nbta.NbtaError, match="out of range"):
         nbta.vmap(out_of_range)(np.ones(3))
+
+
+def long_body(p, x):
+    """Of statements of which LLVM makes no vectors, in a loop whose iterations carry no number."""
+    y = np.zeros(len(x))
+    for i in range(len(x)):
+        a, b = x[i], p[0]
+        for k in range(12):
+            a, b = a * b - p[k % 3], 0.3 * a + b * p[1] - a * 0.1
+        y[i] = a + b
+    return y
+
+
+def with_an_index_that_a_run_knows(p, x):
+    y = np.zeros(len(x))
+    y[int(x[0])] = p[0]
+    return y[int(x[0])] * long_body(p, x)
+
+
+@pytest.mark.parametrize("f", [long_body, with_an_index_that_a_run_knows])
+def test_directions_of_long_bodies_go_together(f, monkeypatch):
+    chunks, by_chunks = [], sequences._by_chunks
+    monkeypatch.setattr(sequences, "_by_chunks", lambda *a: chunks.append(a) or by_chunks(*a))
+    p, x = np.array([0.3, 0.5, 0.2]), np.linspace(0.0, 1.0, 5)
+    found = nbta.jacfwd(f, compiled=True)(p, x)
+    assert len(chunks) == 1
+    rows = [nbta.jvp(f, (p, x), (d, np.zeros(5)))[1] for d in np.eye(3)]
+    np.testing.assert_allclose(found, np.stack(rows, axis=-1), rtol=1e-12)

@@ -65,3 +65,46 @@ def test_views_do_not_ask_for_lengths():
         x, m = np.ones(2 * n), np.ones((n + 1, n + 2))
         np.testing.assert_allclose(traced(x, m), np.tile([0.0, 1.0], n))
     assert traced.traces == 1
+
+
+def put_and_read_again(x, k):
+    table = np.zeros(3)
+    table[k] = x[0] * 3.0
+    return table[k] * x
+
+
+def put_and_forgotten(x, k):
+    put_and_read_again(x, k)
+    return 2.0 * x
+
+
+def total(x, k):
+    return np.sum(put_and_read_again(x, k))
+
+
+def of_rows(f):
+    return nbta.function(lambda x, k: nbta.vmap(lambda row: f(row, k))(np.stack([x, x])))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    "derivative",
+    [
+        nbta.jacobian(put_and_read_again),
+        nbta.jacfwd(put_and_read_again),
+        nbta.jacobian(put_and_forgotten),
+        nbta.jacfwd(put_and_forgotten),
+        nbta.hessian(total),
+        of_rows(put_and_read_again),
+        of_rows(nbta.grad(total)),
+        of_rows(nbta.jacfwd(put_and_read_again)),
+    ],
+    ids=str,
+)
+def test_rows_of_derivatives_and_batches_fail_as_their_function_does(derivative, compiled):
+    """An item that is read as what was just put there needs no array, but its index counts."""
+    derivative = nbta.function(derivative, compiled=compiled)
+    x = np.array([1.0, 2.0])
+    assert np.all(np.isfinite(derivative(x, 1)))
+    with pytest.raises(nbta.NbtaError, match="out of range"):
+        derivative(x, 5)
