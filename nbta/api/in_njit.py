@@ -31,11 +31,11 @@ from numba.extending import (
     unbox,
 )
 
-from nbta.api import derivatives
+from nbta.api import cached_callers, derivatives
 from nbta.api.static import Fixed, unfixed
 from nbta.api.tracing import Function, is_text, lies_apart
 from nbta.compiler.executable import Executable, Workspace
-from nbta.errors import NbtaError, invalid
+from nbta.errors import FailedPreconditionError, NbtaError, invalid
 from nbta.graph.graph import leaving
 from nbta.graph.operation import DATA, Tensor
 from nbta.runtime import native_calls as rt
@@ -385,6 +385,11 @@ class Entry:
 
     Attributes
     ----------
+    owner : NativeFunction
+    args, kwargs : tuple
+        Types of arguments by position, and names and types of those by name.
+    form : str
+        All that the code of a caller counts on.
     type : numba type
         Of the result.
     asked : int
@@ -397,7 +402,8 @@ class Entry:
     """
 
     def __init__(self, owner: NativeFunction, args: Any, kwargs: Any) -> None:
-        self._owner, self._function = owner, owner.function
+        self.owner, self._function = owner, owner.function
+        self.args, self.kwargs = tuple(args), tuple(kwargs.items())
         self._title = self._function._title
         static = self._function._static
         numbers, names = (static.numbers, static.names) if static else ((), ())
@@ -425,9 +431,11 @@ class Entry:
         self.type = _result_type(self._title, self.result)
         self.conditions = sum(given.conditions for given in self.given)
         self.dimensions = sum(wanted.rank for wanted in self.wanted)
+        parts = [self.structure, self.result, tuple(self.wanted)]
+        #: All that the code of a caller counts on.
+        self.form = repr([_described_form(part) for part in parts])
         self._callback = _ASK(self.answer)
-        self.words = np.zeros(rt.ENTRY, np.int64)
-        self.words[rt.ASK] = ctypes.cast(self._callback, ctypes.c_void_p).value
+        self.words = _new_words(self._callback)
         self.words[rt.GIVEN], self.words[rt.WANTED] = len(self.inputs), self.count
         self.words[rt.CONDITIONS] = self.conditions
         self.words[rt.RESULTS], self.words[rt.LOOPS] = self.dimensions, owner.loops.ctypes.data
@@ -554,7 +562,7 @@ class Entry:
         except BaseException as error:
             leaving(error)
             words[rt.ERROR] = kept.keep(error)
-            self._owner.keep(error)
+            self.owner.keep(error)
             words[rt.ANSWER] = rt.RAISE
         return answer
 
@@ -612,6 +620,29 @@ class Entry:
         self._answers[request] = found
 
 
+def _new_words(callback: Any) -> Any:
+    """The words of an entry that has no programs yet, and asks Python by a callback."""
+    words = np.zeros(rt.ENTRY, np.int64)
+    words[rt.BEGIN : rt.END + 1] = [rt.address(name) for name in rt.ROUTINES]
+    words[rt.ASK] = ctypes.cast(callback, ctypes.c_void_p).value
+    return words
+
+
+def _described_form(part: Any) -> Any:
+    """A part of what a call gives or takes, as a text that is the same in all processes."""
+    if isinstance(part, tuple):
+        made = type(part)
+        names = made.__module__, made.__qualname__, getattr(made, "_fields", None)
+        return names, tuple(map(_described_form, part))
+    if isinstance(part, dict):
+        return tuple((key, _described_form(part[key])) for key in part)
+    if isinstance(part, _Given):
+        return str(part.type)
+    if isinstance(part, _Wanted):
+        return part.number, str(part.dtype), part.rank
+    return repr(part)
+
+
 def _packed(like: Any, values: Any) -> Any:
     """A structure with other values."""
     values = iter(values)
@@ -659,6 +690,10 @@ class NativeFunction(types.Callable):
         How many parallel loops use it now.
     entries : list of Entry
         One for each types of arguments.
+    made_of : tuple of (str, weakref), optional
+        Of a derivative along directions which one it is, and of which function.
+    symbols : dict
+        Of callers that may be saved on the disk; see `nbta.api.cached_callers`.
     """
 
     #: Parallel loops say when they begin and end.
@@ -667,11 +702,15 @@ class NativeFunction(types.Callable):
     def __init__(self, function: Any) -> None:
         self.function, self.loops = function, np.zeros(1, np.int64)
         self._signatures: dict[Any, Any] = {}
+        self._by_types: dict[Any, Entry] = {}
+        self.made_of: Any = None
+        self.symbols: dict[str, Any] = {}
         self.entries: list[Entry] = []
         self._lock = threading.RLock()
         self._begun: list[int] = []  # threads that let go of the interpreter's lock for a loop
         self._error: BaseException | None = None
-        self.callback = _TELL(self._tell)
+        self._callback = _TELL(self._tell)
+        self.loop_words = _LoopWords(self._callback)
         super().__init__(f"nbta.{function!r}, number {next(_numbers)}")
 
     @property
@@ -687,8 +726,7 @@ class NativeFunction(types.Callable):
         key = tuple(args), tuple(kwargs.items())
         with self._lock:
             if key not in self._signatures:
-                entry = self._made(args, kwargs)
-                self.entries.append(entry)
+                entry = self.entry(args, kwargs)
                 kinds = [*map(types.unliteral, args), *map(types.unliteral, kwargs.values())]
                 sig = signature(entry.type, *kinds)
                 position = inspect.Parameter.POSITIONAL_ONLY
@@ -702,6 +740,24 @@ class NativeFunction(types.Callable):
                 del made.__wrapped__
                 cpu_target.target_context.insert_func_defn([(made, (self, sig.args), sig.args)])
         return self._signatures[key]
+
+    def entry(self, args: Any, kwargs: Any) -> Entry:
+        """The function for some types of arguments, by position and by name.
+
+        Raises
+        ------
+        TypingError
+            As `Entry`.
+        """
+        key = tuple(args), tuple(kwargs.items())
+        with self._lock:
+            if key not in self._by_types:
+                self._by_types[key] = self._made(args, kwargs)
+                self.entries.append(self._by_types[key])
+            return self._by_types[key]
+
+    def __reduce__(self) -> Any:
+        return _type_again, (cached_callers.names_of(self),)
 
     def _made(self, args: Any, kwargs: Any) -> Entry:
         if not isinstance(self.function, Function):
@@ -755,6 +811,49 @@ class NativeFunction(types.Callable):
 _numbers = itertools.count()
 
 
+class _LoopWords:
+    """What the code of a parallel loop finds: the address of what it tells of itself."""
+
+    def __init__(self, callback: Any) -> None:
+        address = ctypes.cast(callback, ctypes.c_void_p).value
+        self.words = np.array([address], np.int64)
+
+
+def _refuse(request: int, record: int, reason: int) -> int:
+    """Answer a call of what is no more; see `nbta.api.cached_callers.Missing`."""
+    words = (ctypes.c_int64 * rt.FIRST).from_address(request)
+    words[rt.ERROR] = kept.keep(FailedPreconditionError(_MISSING))
+    words[rt.ANSWER] = rt.RAISE
+    return rt.RAISE
+
+
+_MISSING = (
+    "what Numba saved on the disk calls a function of nbta as it is no more: its types, its "
+    "variable or nbta's version are others now; save the caller's file again, or delete its cache"
+)
+_REFUSE, _NOTHING = _ASK(_refuse), _TELL(lambda what, held: 0)
+_NO_LOOPS = np.zeros(1, np.int64)
+
+
+def _words_of_missing(is_call: bool) -> Any:
+    if not is_call:
+        return _LoopWords(_NOTHING).words
+    words = _new_words(_REFUSE)
+    words[rt.LOOPS] = _NO_LOOPS.ctypes.data
+    return words
+
+
+cached_callers.Missing.make = staticmethod(_words_of_missing)
+
+
+def _type_again(names: Any) -> Any:
+    """The type of a function in another process; one of nothing where there is none by a name."""
+    try:
+        return cached_callers.found(names)
+    except Exception:
+        return types.Opaque(f"nbta.{names}, number {next(_numbers)}")
+
+
 def numba_type(function: Any) -> NativeFunction:
     """The Numba type of a function."""
     found = function.__dict__.get("_native")
@@ -801,11 +900,10 @@ _restore_thread = types.ExternalFunction("PyEval_RestoreThread", types.void(type
 @intrinsic
 def _teller(typingctx: Any, value: Any) -> Any:
     """The address of what a function is told of loops by."""
-    address = ctypes.cast(value.callback, ctypes.c_void_p).value
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        found = context.add_dynamic_addr(builder, address, info=str(value))
-        return builder.ptrtoint(found, INT64)
+        found = cached_callers.address(context, builder, value, None, value.loop_words)
+        return builder.load(builder.inttoptr(found, INT64.as_pointer()))
 
     return types.int64(value), codegen
 
@@ -876,7 +974,7 @@ def _function_of(kind: Any) -> Any:
 def _jvp(f, primals, tangents):  # type: ignore[no-untyped-def] # as the lambdas
     if (function := _function_of(f)) is None:
         return None
-    traced = derivatives.jvp_of(function, True)
+    traced = cached_callers.derived("jvp", function).function
     if isinstance(primals, types.BaseTuple):
         return lambda f, primals, tangents: traced(primals, tangents)
     return lambda f, primals, tangents: traced((primals,), (tangents,))
@@ -886,7 +984,7 @@ def _jvp(f, primals, tangents):  # type: ignore[no-untyped-def] # as the lambdas
 def _hvp(f, primals, tangents):  # type: ignore[no-untyped-def] # as the lambdas
     if (function := _function_of(f)) is None:
         return None
-    traced = derivatives.hvp_of(function, True)
+    traced = cached_callers.derived("hvp", function).function
     if isinstance(primals, types.BaseTuple):
         return lambda f, primals, tangents: traced(primals, tangents)
     return lambda f, primals, tangents: traced((primals,), (tangents,))[0]
@@ -1036,23 +1134,19 @@ class _Call:
 
     def __init__(self, context: Any, builder: Any, entry: Entry) -> None:
         self.context, self.builder, self.entry = context, builder, entry
-        info = f"a derivative of nbta, {entry._title}"
-        self._entry = self._address(entry.words.ctypes.data, info)
-        self._steps = {name: self._address(rt.address(name), name) for name in rt.ROUTINES}
+        call = entry.args, entry.kwargs, entry.form
+        self._entry = cached_callers.address(context, builder, entry.owner, call, entry)
         self.request = _Request(context, builder, entry)
         self.arrays = [wanted for wanted in entry.wanted if wanted.rank]
         pointer = cgutils.voidptr_t
         self._owners = [cgutils.alloca_once(builder, pointer) for _ in self.arrays]
 
-    def _address(self, address: int, info: str) -> Any:
-        found = self.context.add_dynamic_addr(self.builder, address, info=info)
-        return self.builder.ptrtoint(found, INT64)
-
     def step(self, name: str) -> Any:
         """What a step of a call gives."""
+        builder, place = self.builder, INT64(8 * (rt.BEGIN + list(rt.ROUTINES).index(name)))
         kind = ir.FunctionType(INT64, [INT64, INT64]).as_pointer()
-        function = self.builder.inttoptr(self._steps[name], kind)
-        return self.builder.call(function, [self._entry, self.request.address])
+        word = builder.inttoptr(builder.add(self._entry, place), kind.as_pointer())
+        return builder.call(builder.load(word), [self._entry, self.request.address])
 
     def make(self) -> Any:
         """Make the arrays for results of the dimensions that the request says; whether one failed.

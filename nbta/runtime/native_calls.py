@@ -41,10 +41,10 @@ ARRAY = 7
 DATA, RANK, DIMENSIONS, FLAGS = (
     n // 8 for n in (ARRAY_DATA, ARRAY_RANK, ARRAY_DIMENSIONS, ARRAY_FLAGS)
 )
-#: Words of an entry: its first record, or 0; the address of what asks Python; how many arrays are
-#: given, and wanted; how many conditions there are, and dimensions of results; and the address of
-#: the number of parallel loops that use the function now.
-RECORDS, ASK, GIVEN, WANTED, CONDITIONS, RESULTS, LOOPS, ENTRY = range(8)
+#: Words of an entry: the addresses of the steps of a call; its first record, or 0; the address of
+#: what asks Python; how many arrays are given, and wanted; how many conditions there are, and
+#: dimensions of results; and the address of the number of parallel loops that use the function now.
+BEGIN, RUN, END, RECORDS, ASK, GIVEN, WANTED, CONDITIONS, RESULTS, LOOPS, ENTRY = range(11)
 #: Words of a record: the next one, or 0; the program's address; how many guards, and where they
 #: are, with an address and a word each; slots; for each condition the least number and how far up
 #: it may go; for each dimension of a result which condition's number it is, or -1, and the last
