@@ -14,6 +14,7 @@ import functools
 import inspect
 import itertools
 import threading
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from nbta.api.static import Fixed, unfixed
 from nbta.api.tracing import Function, is_text, lies_apart
 from nbta.compiler.executable import Executable, Workspace
 from nbta.errors import FailedPreconditionError, NbtaError, invalid
+from nbta.frontend.outside import BY_TEXT
 from nbta.graph.graph import leaving
 from nbta.graph.operation import DATA, Tensor
 from nbta.runtime import native_calls as rt
@@ -223,19 +225,103 @@ def _attribute_offset(name: str) -> int | None:
     return found[0] if len(found) == 1 else None
 
 
-def _watched(places: Any) -> list[int] | None:
-    """Addresses of words that change with places that a trace read; None where some have none."""
+class _Sample:
+    """A class like those of users."""
+
+
+@functools.cache
+def _attribute_words() -> tuple[int, int] | None:
+    """Where an object has the address of its variables, and a class a word of its own version.
+
+    None where these do not tell of all changes.
+    """
+    places = range(HEAD, type.__basicsize__, 8)
+    seen: list[dict[int, int]] = []
+    kind = type("Sample", (_Sample,), {"a": 1})
+    sample, dict_offset = kind(), _version_offset()
+    for change in (lambda: None, lambda: setattr(kind, "a", 2), lambda: setattr(kind, "b", 3)):
+        change()
+        _ = kind.a, sample.a  # a version is made by a look
+        seen.append({place: _word(id(kind) + place) for place in places})
+    versions = [p for p in places if len({0, *(each[p] for each in seen)}) == len(seen) + 1]
+    variables = [p for p in _VARIABLES if _word(id(sample) + p) == id(sample.__dict__)]
+    if dict_offset is None or len(versions) != 1 or len(variables) != 1:
+        return None
+    words = set()
+    for number in range(_OFTEN):  # by which the interpreter has short ways for it
+        sample.own = number
+        words.add(_word(id(sample.__dict__) + dict_offset))
+    return (variables[0], versions[0]) if len(words) == _OFTEN else None
+
+
+#: Where CPython 3.11 and later may have the address of an object's variables.
+_VARIABLES = (-32, -24)
+#: How often a piece of code runs until the interpreter has found its short ways, and more.
+_OFTEN = 40
+
+
+def _words_of_attribute(owner: Any, name: str) -> list[int] | None:
+    """Addresses of words that change with an attribute; None where they may not tell."""
+    kind, words = type(owner), _attribute_words()
+    offset = _version_offset()
+    if words is None or offset is None or kind.__getattribute__ is not object.__getattribute__:
+        return None
+    variables = owner.__dict__ if kind.__dictoffset__ == _Sample.__dictoffset__ else None
+    of_class = next((vars(k)[name] for k in kind.__mro__ if name in vars(k)), None)
+    is_property = hasattr(of_class, "__get__") and not isinstance(of_class, FunctionType)
+    if type(variables) is not dict or is_property:
+        return None
+    place, version = id(owner) + words[0], id(kind) + words[1]
+    if _word(place) != id(variables) or not _word(version) & 0xFFFFFFFF:
+        return None
+    return [id(owner) + _KIND, place, id(variables) + offset, version]
+
+
+#: Where an object has the address of its class.
+_KIND = HEAD - 8
+
+
+def _watched(places: Any, owners: Any = ()) -> tuple[list[int], list[Any]] | None:
+    """Addresses of words that change with places that a trace read, and whose words they are.
+
+    Parameters
+    ----------
+    places : list of (str, object)
+        See `nbta.frontend.outside.Outside`.
+    owners : sequence
+        Those of the places that have them by texts.
+
+    Returns
+    -------
+    tuple or None
+        None where some places have no such words.
+    """
     found: list[int] = []
+    held: list[Any] = []
+    by_text = iter(owners)
     for kind, place in places:
-        owner = _owner(kind, place)
-        if kind == "dict":
+        owner = next(by_text) if kind in BY_TEXT else _owner(kind, place)
+        if owner is None:
+            return None
+        held.append(owner)
+        if kind == "attribute":
+            words = _words_of_attribute(owner, place[1])
+            if words is None:
+                return None
+            held.append(owner.__dict__)
+            held.append(type(owner))
+            found += words
+            continue
+        if kind in ("dict", "items"):
             offset = _version_offset() if type(owner) is dict else None
+        elif kind == "class":
+            offset = _KIND
         else:
             offset = HEAD if kind == "cell" else _attribute_offset(kind)
-        if offset is None or owner is None:
+        if offset is None:
             return None
         found.append(id(owner) + offset)
-    return found
+    return found, held
 
 
 def _owner(kind: str, place: Any) -> Any:
@@ -262,19 +348,20 @@ class _Record:
     executable : Executable
     bounds : list of (int, int)
         For each condition the least number, and how far up it may go from there.
+    watched : int
+        How many words change with what the trace read.
     """
 
-    def __init__(self, entry: Entry, trace: Any, executable: Executable, bounds: Any) -> None:
+    def __init__(
+        self, entry: Entry, trace: Any, executable: Executable, bounds: Any, watched: int
+    ) -> None:
         self._entry, self.trace, self.executable = entry, trace, executable
         generated = executable.generated
         outputs = generated.outputs[: entry.count]
         axes = [word for output in outputs for word in output.dimensions or ()]
-        places = trace.looking.places or []
-        self._watched = _watched(places) or []
-        self._owners = [_owner(*each) for each in places]  # of the words at these addresses
         outside = generated.arguments - len(entry.inputs)
         self.slots = np.zeros((WORKSPACES, rt.SLOT_BYTES // 8), np.int64)
-        self._guards = np.zeros((len(self._watched) + outside, 2), np.int64)
+        self._guards = np.zeros((watched + outside, 2), np.int64)
         self._arrays = np.zeros(outside, np.int64)
         sources, hints = self._dimensions()
         self._tables = {
@@ -317,18 +404,25 @@ class _Record:
 
     def refresh(self, arrays: Any) -> bool:
         """Whether it is for what is outside now; compiled code counts on that from then on."""
-        words = [_word(address) for address in self._watched]
-        hidden = self.trace.looking.now(arrays)
-        if hidden is None:
+        watched = _watched_of(self.trace, arrays)
+        if watched is None:
             return False
-        guards = list(zip(self._watched, words, strict=True))
+        places, owners = watched
+        guards = [(address, _word(address)) for address in places]
+        hidden = self.trace.looking.now(arrays)
+        # Another thread may have put something else in a place before its word was read.
+        again = _watched_of(self.trace, arrays)
+        if hidden is None or again is None or again[0] != places:
+            return False
+        if len(places) + len(hidden) > len(self._guards):
+            return False
         for array in hidden:  # they may be given another dtype in place
             address = id(array) + HEAD + ARRAY_DTYPE
             guards.append((address, _word(address)))
         self._before = [*self._before, self._hidden] if self.slots[:, rt.BUSY].sum() > 1 else []
-        self._hidden = hidden
+        self._hidden = *hidden, *owners
         self._arrays[:] = list(map(id, hidden))
-        self._guards[:] = np.array(guards, np.int64).reshape(-1, 2)
+        self._guards[: len(guards)] = np.array(guards, np.int64).reshape(-1, 2)
         self.words[rt.GUARDS] = len(guards)
         return True
 
@@ -481,7 +575,8 @@ class Entry:
         trace, arrays = self._function.bound(structure)
         self._check(trace)
         runner = trace.runner
-        if trace.apart or trace._assigns or runner.generators or _watched_of(trace) is None:
+        watched = _watched_of(trace, arrays[: trace.arguments])
+        if trace.apart or trace._assigns or runner.generators or watched is None:
             return False
         compiled = runner.prepared(arrays, True)
         if isinstance(compiled, str):
@@ -495,7 +590,8 @@ class Entry:
             alike = (r for r in self._records if r.executable is executable and r.trace is trace)
             record = next(alike, None)
             if record is None:
-                record = _Record(self, trace, executable, self._bounds(trace, structure))
+                bounds, count = self._bounds(trace, structure), len(watched[0])
+                record = _Record(self, trace, executable, bounds, count)
             if not record.refresh(arrays[: trace.arguments]):
                 return False
             self._link([record, *(r for r in self._records if r is not record)])
@@ -649,10 +745,13 @@ def _packed(like: Any, values: Any) -> Any:
     return map_leaves(lambda _: next(values), like)
 
 
-def _watched_of(trace: Any) -> list[int] | None:
-    """Addresses of words that change with all that a trace read; None where some have none."""
+def _watched_of(trace: Any, arrays: Any) -> tuple[list[int], list[Any]] | None:
+    """As `_watched`, for all that a trace read; for some arrays among the arguments."""
     places = trace.looking.places
-    return None if places is None else _watched(places)
+    if places is None:
+        return None
+    owners = trace.looking.owners(arrays) if any(kind in BY_TEXT for kind, _ in places) else ()
+    return None if owners is None else _watched(places, owners)
 
 
 def _raised(words: Any) -> BaseException:
