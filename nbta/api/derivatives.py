@@ -610,7 +610,9 @@ def value_and_grad(
         if the value does not depend on the argument. For a batch, ``aux`` contains the values of
         all items, stacked if they have the same shape. The order of summation depends only on the
         number of items, so
-        results are bitwise identical for any number of threads.
+        results are bitwise identical for any number of threads. Called with ``out=``, an array of
+        the gradient's dtype and shape or a structure of such arrays, it writes the gradient there
+        and returns these, unless ``f`` itself has an argument of this name (not for a batch).
 
     Raises
     ------

@@ -45,7 +45,7 @@ from nbta.runtime import parallel_loops
 from nbta.runtime.failures import refusal
 from nbta.runtime.intrinsics import INTERRUPTED, NOT_A_NUMBER, OK, call
 from nbta.runtime.memory import ARRAY_DTYPE, ARRAY_READY, HEAD, INT64, build_array, room
-from nbta.runtime.native_calls import kept, raise_kept, raise_memory
+from nbta.runtime.native_calls import kept, raise_kept, raise_memory, raise_misfit
 from nbta.runtime.numba_private import (
     NumbaError,
     as_dtype,
@@ -164,6 +164,21 @@ def _result_type(title: str, part: Any) -> Any:
         f"numbers, None, and tuples and named tuples of these"
     )
     raise refusal(message)
+
+
+def _check_out(part: Any, kind: Any, path: str) -> None:
+    """Refuse types that a gradient cannot be written to."""
+    if isinstance(part, tuple):
+        if not isinstance(kind, types.BaseTuple) or len(kind) != len(part):
+            raise refusal(f"{path} is {kind}; give a tuple of {len(part)} arrays")
+        for k, (item, own) in enumerate(zip(part, kind, strict=True)):
+            _check_out(item, own, f"{path}[{k}]")
+        return
+    if not isinstance(part, _Wanted) or not part.rank:
+        raise refusal(f"{path}: the gradient there is a number; out= is for arrays")
+    fits = isinstance(kind, types.Array) and (kind.dtype, kind.ndim) == (part.type.dtype, part.rank)
+    if not fits or kind.layout != "C" or not kind.mutable or not kind.aligned:
+        raise refusal(f"{path} is {kind}; give {part.type}, which may be written to")
 
 
 def _specs(title: str, result: Any) -> list[tuple[Any, int]]:
@@ -520,6 +535,8 @@ class Entry:
         self.count = len(self._specs)
         self.wanted = [_Wanted(k, *spec) for k, spec in enumerate(self._specs)]
         self.result = _packed(trace.result, self.wanted)
+        #: What ``out=`` of a call may be for.
+        self.gradient = self.result[1] if self._function._fills else None
         if self._function._pick is not None:
             self.result = self._function._pick(self.result)
         self.type = _result_type(self._title, self.result)
@@ -825,7 +842,11 @@ class NativeFunction(types.Callable):
         key = tuple(args), tuple(kwargs.items())
         with self._lock:
             if key not in self._signatures:
-                entry = self.entry(args, kwargs)
+                out = kwargs.get("out") if getattr(self.function, "_fills", False) else None
+                brought = {k: v for k, v in kwargs.items() if k != "out" or out is None}
+                entry = self.entry(args, brought)
+                if out is not None:
+                    _check_out(entry.gradient, out, "out")
                 kinds = [*map(types.unliteral, args), *map(types.unliteral, kwargs.values())]
                 sig = signature(entry.type, *kinds)
                 position = inspect.Parameter.POSITIONAL_ONLY
@@ -833,7 +854,7 @@ class NativeFunction(types.Callable):
                 keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD  # Numba takes no others
                 parameters += [inspect.Parameter(name, keyword) for name in kwargs]
                 sig = sig.replace(pysig=inspect.Signature(parameters))
-                lowered = functools.partial(_lower, entry, list(kwargs))
+                lowered = functools.partial(_lower, entry, list(kwargs), out is not None)
                 self._signatures[key] = sig
                 made = functools.wraps(_lower)(lambda c, b, s, a: lowered(c, b, s, a))
                 del made.__wrapped__
@@ -1091,6 +1112,9 @@ def _hvp(f, primals, tangents):  # type: ignore[no-untyped-def] # as the lambdas
 
 # Code of a call.
 
+#: What is wrong with arrays of ``out=``.
+_FITS, _OTHER_SHAPE, _SHARED = 0, rt.OTHER_SHAPE, rt.SHARED
+
 
 def _brought(part: Any, kind: Any, value: Any, builder: Any) -> list[tuple[Any, Any]]:
     """The values in an argument that a call brings, in their order, with their types."""
@@ -1101,6 +1125,10 @@ def _brought(part: Any, kind: Any, value: Any, builder: Any) -> list[tuple[Any, 
     items = cgutils.unpack_tuple(builder, value, len(kind))
     parts = zip(part, kind, items, strict=True)
     return [found for one, own, item in parts for found in _brought(one, own, item, builder)]
+
+
+def _raise_misfit(what: Any) -> Any:
+    raise_misfit(what)
 
 
 def _raise(number: Any) -> Any:
@@ -1128,6 +1156,8 @@ class _Request:
             self._scalars = builder.alloca(ir.ArrayType(INT64, 2 * count + 1))
         self._block.align = self._scalars.align = 16
         self.address = builder.ptrtoint(self._block, INT64)
+        #: Where arrays that are given lie: first and last address of each.
+        self.ranges: list[tuple[Any, Any]] = []
         self.store(rt.ATTEMPTS, 0)
         self.store(rt.SLOT, 0)
 
@@ -1184,6 +1214,8 @@ class _Request:
                     builder.store(array.meminfo, owner)
                     made.append(owner)
                 data = builder.ptrtoint(array.data, INT64)
+                size = builder.mul(array.nitems, INT64(given.dtype.itemsize))
+                self.ranges.append((data, builder.add(data, size)))
             else:
                 data = self.scalar(number)
                 model = context.data_model_manager[kind]
@@ -1231,8 +1263,9 @@ class _Request:
 class _Call:
     """A call in a user's function, in LLVM's code."""
 
-    def __init__(self, context: Any, builder: Any, entry: Entry) -> None:
+    def __init__(self, context: Any, builder: Any, entry: Entry, into: Any = None) -> None:
         self.context, self.builder, self.entry = context, builder, entry
+        self._into = into or {}
         call = entry.args, entry.kwargs, entry.form
         self._entry = cached_callers.address(context, builder, entry.owner, call, entry)
         self.request = _Request(context, builder, entry)
@@ -1247,18 +1280,78 @@ class _Call:
         word = builder.inttoptr(builder.add(self._entry, place), kind.as_pointer())
         return builder.call(builder.load(word), [self._entry, self.request.address])
 
-    def make(self) -> Any:
+    def make(self, apart: Any) -> Any:
         """Make the arrays for results of the dimensions that the request says; whether one failed.
 
-        An array of no bytes has an owner, too.
+        An array of no bytes has an owner, too. None is made where the caller gives one, unless
+        results must lie apart from what a program still reads.
         """
-        builder, nrt, failed = self.builder, self.context.nrt, cgutils.false_bit
+        builder, nrt = self.builder, self.context.nrt
+        failed = cgutils.alloca_once_value(builder, cgutils.false_bit)
         for wanted, place in zip(self.arrays, self._owners, strict=True):
-            size = self._size(wanted)
-            owner = nrt.meminfo_alloc_aligned_unchecked(builder, size, ir.IntType(32)(32))
-            builder.store(owner, place)
-            failed = builder.or_(failed, cgutils.is_null(builder, owner))
-        return failed
+            is_needed = apart if id(wanted) in self._into else cgutils.true_bit
+            with builder.if_then(is_needed):
+                size = self._size(wanted)
+                owner = nrt.meminfo_alloc_aligned_unchecked(builder, size, ir.IntType(32)(32))
+                builder.store(owner, place)
+                either = builder.or_(builder.load(failed), cgutils.is_null(builder, owner))
+                builder.store(either, failed)
+        return builder.load(failed)
+
+    def misfit(self) -> Any:
+        """What is wrong with arrays that the caller gives: an int64, `_FITS` for nothing."""
+        builder, found = self.builder, INT64(_FITS)
+        for wanted in self._given():
+            kind, array = self._into[id(wanted)]
+            shape = cgutils.unpack_tuple(builder, array.shape, kind.ndim)
+            for n, m in zip(shape, self.request.shape(wanted), strict=True):
+                other = builder.icmp_signed("!=", n, m)
+                found = builder.select(other, INT64(_OTHER_SHAPE), found)
+        ranges = [self._range(wanted) for wanted in self._given()]
+        for one, other in itertools.combinations(ranges, 2):
+            found = builder.select(self._overlap(one, other), INT64(_SHARED), found)
+        return found
+
+    def must_lie_apart(self) -> Any:
+        """Whether a program may read what lies where the caller wants results.
+
+        Arrays from outside may lie there, too.
+        """
+        builder, found = self.builder, cgutils.false_bit
+        if self._into:
+            record = builder.inttoptr(self.request.load(rt.RECORD), INT64.as_pointer())
+            outside = builder.load(builder.gep(record, [INT64(rt.OUTSIDE)]))
+            found = builder.icmp_signed("!=", outside, INT64(0))
+        for wanted in self._given():
+            for given in self.request.ranges:
+                found = builder.or_(found, self._overlap(self._range(wanted), given))
+        return found
+
+    def _given(self) -> list[Any]:
+        return [wanted for wanted in self.arrays if id(wanted) in self._into]
+
+    def _range(self, wanted: Any) -> tuple[Any, Any]:
+        _, array = self._into[id(wanted)]
+        first = self.builder.ptrtoint(array.data, INT64)
+        size = self.builder.mul(array.nitems, INT64(wanted.dtype.itemsize))
+        return first, self.builder.add(first, size)
+
+    def _overlap(self, one: Any, other: Any) -> Any:
+        builder = self.builder
+        before = builder.icmp_unsigned("<", one[0], other[1])
+        return builder.and_(before, builder.icmp_unsigned("<", other[0], one[1]))
+
+    def _data(self, wanted: Any, place: Any) -> Any:
+        """Where a result goes."""
+        owner = self.builder.load(place)
+        if id(wanted) not in self._into:
+            return self.context.nrt.meminfo_data(self.builder, owner)
+        found = cgutils.alloca_once(self.builder, cgutils.voidptr_t)
+        data = self.builder.bitcast(self._into[id(wanted)][1].data, cgutils.voidptr_t)
+        self.builder.store(data, found)
+        with self.builder.if_then(cgutils.is_not_null(self.builder, owner)):
+            self.builder.store(self.context.nrt.meminfo_data(self.builder, owner), found)
+        return self.builder.load(found)
 
     def _size(self, wanted: Any) -> Any:
         size = INT64(wanted.dtype.itemsize)
@@ -1269,7 +1362,7 @@ class _Call:
     def offer(self) -> None:
         """Tell the request of the arrays."""
         for wanted, place in zip(self.arrays, self._owners, strict=True):
-            data = self.context.nrt.meminfo_data(self.builder, self.builder.load(place))
+            data = self._data(wanted, place)
             self.request.store(self.request.data(wanted), self.builder.ptrtoint(data, INT64))
 
     def copy(self) -> None:
@@ -1277,7 +1370,7 @@ class _Call:
         for wanted, place in zip(self.arrays, self._owners, strict=True):
             word = self.request.data(wanted)
             source = self.builder.inttoptr(self.request.load(word), cgutils.voidptr_t)
-            data = self.context.nrt.meminfo_data(self.builder, self.builder.load(place))
+            data = self._data(wanted, place)
             cgutils.raw_memcpy(self.builder, data, source, self._size(wanted), INT64(1))
 
     def drop(self) -> None:
@@ -1298,7 +1391,9 @@ class _Call:
         taken = {id(leaf) for leaf in leaves(self.entry.result)}
         owners = dict(zip(map(id, self.arrays), self._owners, strict=True))
         for wanted in self.entry.wanted:
-            if wanted.rank:
+            if id(wanted) in self._into:
+                value = self._filled(wanted, self.builder.load(owners[id(wanted)]))
+            elif wanted.rank:
                 owner = self.builder.load(owners[id(wanted)])
                 data = self.request.load(self.request.data(wanted))
                 shape = self.request.shape(wanted)
@@ -1311,6 +1406,18 @@ class _Call:
                 value = self.context.unpack_value(self.builder, wanted.type, place)
             found.append(value)
         return self._value(self.entry.result, self.entry.type, found)
+
+    def _filled(self, wanted: Any, owner: Any) -> Any:
+        """The array that the caller gives, with a result in it."""
+        kind, array = self._into[id(wanted)]
+        value = array._getvalue()
+        with self.builder.if_then(cgutils.is_not_null(self.builder, owner)):
+            source = self.context.nrt.meminfo_data(self.builder, owner)
+            data = self.builder.bitcast(array.data, cgutils.voidptr_t)
+            cgutils.raw_memcpy(self.builder, data, source, self._size(wanted), INT64(1))
+            self.context.nrt.decref(self.builder, _OWNER, owner)
+        self.context.nrt.incref(self.builder, kind, value)
+        return value
 
     def _value(self, part: Any, kind: Any, found: list[Any]) -> Any:
         if isinstance(part, _Wanted):
@@ -1328,18 +1435,21 @@ def _free(context: Any, builder: Any, made: Any) -> None:
         builder.store(cgutils.get_null_value(cgutils.voidptr_t), owner)
 
 
-def _lower(entry: Entry, names: list[str], context: Any, builder: Any, sig: Any, args: Any) -> Any:
+def _lower(
+    entry: Entry, names: list[str], fills: bool, context: Any, builder: Any, sig: Any, args: Any
+) -> Any:
     """The code of a call."""
     positional, named = entry.structure
     keys = [*range(len(positional)), *names]
-    parts = [*positional, *(named[name] for name in names)]
+    parts = [*positional, *(named.get(name) for name in names)]
     given = dict(zip(keys, zip(parts, sig.args, args, strict=True), strict=True))
     order = [*range(len(positional)), *named]  # as leaves have it
     values = []
     for key in order:
         part, kind, value = given[key]
         values += _brought(part, kind, value, builder)
-    calling = _Call(context, builder, entry)
+    into = _arrays_to_fill(entry.gradient, *given["out"][1:], context, builder) if fills else {}
+    calling = _Call(context, builder, entry, into)
     made = calling.request.give(values)
     blocks = {name: builder.append_basic_block(name) for name in _BLOCKS}
     code = cgutils.alloca_once(builder, INT64)
@@ -1348,12 +1458,18 @@ def _lower(entry: Entry, names: list[str], context: Any, builder: Any, sig: Any,
     _try(calling, blocks, code)
     _take_from_elsewhere(calling, blocks)
     # In a try block the code goes on after an error, without results that anybody uses.
-    for name, function in (("full", _raise_memory), ("raising", _raise)):
+    for name, function in (
+        ("full", _raise_memory),
+        ("raising", _raise),
+        ("misfit", _raise_misfit),
+    ):
         builder.position_at_end(blocks[name])
-        if name == "full":
+        number = calling.request.load(rt.ERROR)
+        if name == "misfit":
+            number = calling.misfit()
+        if name != "raising":
             calling.drop()
             calling.step("end_call")
-        number = calling.request.load(rt.ERROR)
         _free(context, builder, made)
         context.compile_internal(builder, function, signature(types.none, types.int64), [number])
         calling.request.want()
@@ -1363,7 +1479,19 @@ def _lower(entry: Entry, names: list[str], context: Any, builder: Any, sig: Any,
     return calling.results()
 
 
-_BLOCKS = ("again", "ready", "undo", "other", "elsewhere", "full", "raising", "done")
+_BLOCKS = ("again", "ready", "undo", "other", "elsewhere", "full", "raising", "misfit", "done")
+
+
+def _arrays_to_fill(part: Any, kind: Any, value: Any, context: Any, builder: Any) -> dict[int, Any]:
+    """Types and structures of the arrays of ``out=``, by the identity of the result for each."""
+    if isinstance(part, _Wanted):
+        return {id(part): (kind, context.make_array(kind)(context, builder, value))}
+    items = cgutils.unpack_tuple(builder, value, len(kind))
+    parts = [
+        _arrays_to_fill(item, own, each, context, builder)
+        for item, own, each in zip(part, kind, items, strict=True)
+    ]
+    return {key: found for each in parts for key, found in each.items()}
 
 
 def _try(calling: _Call, blocks: Any, code: Any) -> None:
@@ -1376,7 +1504,8 @@ def _try(calling: _Call, blocks: Any, code: Any) -> None:
     builder.cbranch(is_ready, blocks["ready"], blocks["other"])
 
     builder.position_at_end(blocks["ready"])
-    with builder.if_then(calling.make(), likely=False):
+    _refuse_misfits(calling, blocks)
+    with builder.if_then(calling.make(calling.must_lie_apart()), likely=False):
         builder.branch(blocks["full"])
     calling.offer()
     builder.store(calling.step("run_call"), code)
@@ -1394,11 +1523,19 @@ def _try(calling: _Call, blocks: Any, code: Any) -> None:
     switch.add_case(INT64(rt.ELSEWHERE), blocks["elsewhere"])
 
 
+def _refuse_misfits(calling: _Call, blocks: Any) -> None:
+    """Raise an error for arrays of ``out=`` that do not fit."""
+    is_wrong = calling.builder.icmp_signed("!=", calling.misfit(), INT64(_FITS))
+    with calling.builder.if_then(is_wrong, likely=False):
+        calling.builder.branch(blocks["misfit"])
+
+
 def _take_from_elsewhere(calling: _Call, blocks: Any) -> None:
     """Copy results that a program or Python left somewhere."""
     builder, request = calling.builder, calling.request
     builder.position_at_end(blocks["elsewhere"])
-    with builder.if_then(calling.make(), likely=False):
+    _refuse_misfits(calling, blocks)
+    with builder.if_then(calling.make(cgutils.false_bit), likely=False):
         builder.branch(blocks["full"])
     calling.copy()
     calling.offer()

@@ -14,6 +14,7 @@ import itertools
 
 from numba import types
 
+from nbta.errors import InvalidArgumentError
 from nbta.runtime import settings
 from nbta.runtime.compiled import out_of_line, stay_out_of_line
 from nbta.runtime.intrinsics import INTERRUPTED, OK, RESIZED, call, pointer
@@ -289,6 +290,19 @@ def raise_kept(number):
     """Raise an error that was kept."""
     stay_out_of_line()
     raise KeptError(number)
+
+
+#: What is wrong with arrays that a caller gives for results.
+OTHER_SHAPE, SHARED = 1, 2
+
+
+@out_of_line
+def raise_misfit(what):
+    """Raise what is wrong with arrays that a caller gives for results."""
+    stay_out_of_line()
+    if what == OTHER_SHAPE:
+        raise InvalidArgumentError("out: it has another shape than the gradient; give one like it")
+    raise InvalidArgumentError("out: its arrays share memory; give one for each")
 
 
 @out_of_line
