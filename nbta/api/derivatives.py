@@ -674,6 +674,7 @@ def _both(
         inner = prepared(f, "the function", convert)
         return _value_and_grad(inner, chosen, has_aux, args, kwargs)
 
+    both.chosen = chosen  # type: ignore[attr-defined] # for what gives labels to gradients
     what = "value_and_grad" if pick is None else "grad"
     return Function(both, compiled, pick, convert=False, static=static, what=what)
 

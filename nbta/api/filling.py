@@ -27,6 +27,14 @@ def takes_out(function: Any) -> bool:
     return "out" not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds
 
 
+def gradient_place(pick: Any) -> int | None:
+    """Which part of a result the gradient is, by what is picked of a pair; None for all of it."""
+    mark = object()
+    if pick is None:
+        return 1
+    return None if pick(((None, None), mark)) is mark else 0
+
+
 def fill(result: Any, pick: Any, out: Any) -> Any:
     """A result with the gradient in arrays of the caller's.
 
@@ -44,9 +52,7 @@ def fill(result: Any, pick: Any, out: Any) -> Any:
     InvalidArgumentError
         For arrays that do not fit; nothing is written then.
     """
-    mark = object()
-    is_alone = pick is not None and pick(((None, None), mark)) is mark
-    place = None if is_alone else 0 if pick is not None else 1
+    place = gradient_place(pick)
     gradient = result if place is None else result[place]
     check(gradient, out)
     pairs = zip(leaves(gradient), leaves(out), strict=True)

@@ -250,9 +250,10 @@ def _attribute_words() -> tuple[int, int] | None:
 
     None where these do not tell of all changes.
     """
-    places = range(HEAD, type.__basicsize__, 8)
+    size: Any = type.__basicsize__
+    places = range(HEAD, size, 8)
     seen: list[dict[int, int]] = []
-    kind = type("Sample", (_Sample,), {"a": 1})
+    kind: Any = type("Sample", (_Sample,), {"a": 1})
     sample, dict_offset = kind(), _version_offset()
     for change in (lambda: None, lambda: setattr(kind, "a", 2), lambda: setattr(kind, "b", 3)):
         change()
@@ -1448,7 +1449,10 @@ def _lower(
     for key in order:
         part, kind, value = given[key]
         values += _brought(part, kind, value, builder)
-    into = _arrays_to_fill(entry.gradient, *given["out"][1:], context, builder) if fills else {}
+    into = {}
+    if fills:
+        _, kind, array = given["out"]
+        into = _arrays_to_fill(entry.gradient, kind, array, context, builder)
     calling = _Call(context, builder, entry, into)
     made = calling.request.give(values)
     blocks = {name: builder.append_basic_block(name) for name in _BLOCKS}
