@@ -14,6 +14,7 @@ import hashlib
 import sys
 import warnings
 import weakref
+from types import ModuleType
 from typing import Any
 
 from llvmlite import binding, ir
@@ -40,14 +41,25 @@ def names_of(kind: Any, caller: str = "") -> Names:
     -------
     tuple of (module, variable, derivative)
         All variables that it is, of the caller's module and its own; of any where these have none.
-        A derivative along a direction has the names of the function that it is of.
+        A derivative along a direction has the names of the function that it is of. None where a
+        tuple has it, by whose place a caller may count on it.
     """
     base, how = kind.function, ""
     if kind.made_of is not None:
         how, base = kind.made_of[0], kind.made_of[1]()
     places = [caller, getattr(base, "__module__", None)]
+    around = list(getattr(sys.modules.get(caller), "__dict__", {}).values())
+    modules = [each.__name__ for each in around if isinstance(each, ModuleType)]
+    if _is_in_tuple(base, [*places, *modules]):
+        return ()
     found = _variables(base, places) or _variables(base, list(sys.modules))
     return tuple((module, variable, how) for module, variable in found)
+
+
+def _is_in_tuple(value: Any, modules: Any) -> bool:
+    names = {str(name): getattr(sys.modules.get(name), "__dict__", {}) for name in modules}
+    tuples = (v for d in names.values() for v in list(d.values()) if isinstance(v, tuple))
+    return any(item is value for each in tuples for item in each)
 
 
 def _variables(value: Any, modules: Any) -> list[tuple[str, str]]:
@@ -241,7 +253,8 @@ def _warn(kind: Any, names: Names) -> None:
     why = (
         "that variable was something else when another function was compiled"
         if names
-        else "which no variable of a module is; assign it to one, where other processes find it"
+        else "which no variable of a module is, or which a tuple has; let it be a variable alone, "
+        "by which other processes find it"
     )
     for dispatcher in being_compiled():
         code = dispatcher.py_func.__code__
