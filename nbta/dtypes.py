@@ -111,7 +111,10 @@ def _check_foreign(argument, value) -> None:
     if what is None:
         return
     if not what.startswith("to_"):
-        message = f"{argument}: a {kind} has {what}, and these would be lost; use .to_numpy()"
+        message = (
+            f"{argument}: a {kind} has {what}, and these would be lost; use .to_numpy(), or call "
+            f"a gradient by nbta.interop.with_labels"
+        )
         raise invalid("other_library", message)
     if what == "to_torch" and _has_items(value):
         return

@@ -41,13 +41,25 @@ class CallsInNjit:
                 total += value + g[0]
             return total
 
-        self.numbers, self.arrays = of_numbers, of_arrays
+        @numba.njit
+        def into_an_array(q, data, scale, out, count):
+            total = 0.0
+            for _ in range(count):
+                value, g = arrays(q, data, scale, out=out)
+                total += value + g[0]
+            return total
+
+        self.numbers, self.arrays, self.into = of_numbers, of_arrays, into_an_array
         self.given = np.ones(4), np.zeros(4), np.ones(4)
         self.time_two_numbers()
         self.time_three_arrays()
+        self.time_three_arrays_into_a_given_one()
 
     def time_two_numbers(self):
         self.numbers(1.0, 2.0, CALLS)
 
     def time_three_arrays(self):
         self.arrays(*self.given, CALLS)
+
+    def time_three_arrays_into_a_given_one(self):
+        self.into(*self.given, np.empty(4), CALLS)

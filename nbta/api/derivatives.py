@@ -611,7 +611,9 @@ def value_and_grad(
         if the value does not depend on the argument. For a batch, ``aux`` contains the values of
         all items, stacked if they have the same shape. The order of summation depends only on the
         number of items, so
-        results are bitwise identical for any number of threads.
+        results are bitwise identical for any number of threads. Called with ``out=``, an array of
+        the gradient's dtype and shape or a structure of such arrays, it writes the gradient there
+        and returns these, unless ``f`` itself has an argument of this name (not for a batch).
 
     Raises
     ------
@@ -673,6 +675,7 @@ def _both(
         inner = prepared(f, "the function", convert)
         return _value_and_grad(inner, chosen, has_aux, args, kwargs)
 
+    both.chosen = chosen  # type: ignore[attr-defined] # for what gives labels to gradients
     what = "value_and_grad" if pick is None else "grad"
     return Function(both, compiled, pick, convert=False, static=static, what=what)
 

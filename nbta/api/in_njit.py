@@ -14,6 +14,7 @@ import functools
 import inspect
 import itertools
 import threading
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -31,11 +32,12 @@ from numba.extending import (
     unbox,
 )
 
-from nbta.api import derivatives
+from nbta.api import cached_callers, derivatives
 from nbta.api.static import Fixed, unfixed
 from nbta.api.tracing import Function, is_text, lies_apart
 from nbta.compiler.executable import Executable, Workspace
-from nbta.errors import NbtaError, invalid
+from nbta.errors import FailedPreconditionError, NbtaError, invalid
+from nbta.frontend.outside import BY_TEXT
 from nbta.graph.graph import leaving
 from nbta.graph.operation import DATA, Tensor
 from nbta.runtime import native_calls as rt
@@ -43,7 +45,7 @@ from nbta.runtime import parallel_loops
 from nbta.runtime.failures import refusal
 from nbta.runtime.intrinsics import INTERRUPTED, NOT_A_NUMBER, OK, call
 from nbta.runtime.memory import ARRAY_DTYPE, ARRAY_READY, HEAD, INT64, build_array, room
-from nbta.runtime.native_calls import kept, raise_kept, raise_memory
+from nbta.runtime.native_calls import kept, raise_kept, raise_memory, raise_misfit
 from nbta.runtime.numba_private import (
     NumbaError,
     as_dtype,
@@ -164,6 +166,21 @@ def _result_type(title: str, part: Any) -> Any:
     raise refusal(message)
 
 
+def _check_out(part: Any, kind: Any, path: str) -> None:
+    """Refuse types that a gradient cannot be written to."""
+    if isinstance(part, tuple):
+        if not isinstance(kind, types.BaseTuple) or len(kind) != len(part):
+            raise refusal(f"{path} is {kind}; give a tuple of {len(part)} arrays")
+        for k, (item, own) in enumerate(zip(part, kind, strict=True)):
+            _check_out(item, own, f"{path}[{k}]")
+        return
+    if not isinstance(part, _Wanted) or not part.rank:
+        raise refusal(f"{path}: the gradient there is a number; out= is for arrays")
+    fits = isinstance(kind, types.Array) and (kind.dtype, kind.ndim) == (part.type.dtype, part.rank)
+    if not fits or kind.layout != "C" or not kind.mutable or not kind.aligned:
+        raise refusal(f"{path} is {kind}; give {part.type}, which may be written to")
+
+
 def _specs(title: str, result: Any) -> list[tuple[Any, int]]:
     """Dtype and rank of each result of a trace.
 
@@ -223,19 +240,104 @@ def _attribute_offset(name: str) -> int | None:
     return found[0] if len(found) == 1 else None
 
 
-def _watched(places: Any) -> list[int] | None:
-    """Addresses of words that change with places that a trace read; None where some have none."""
+class _Sample:
+    """A class like those of users."""
+
+
+@functools.cache
+def _attribute_words() -> tuple[int, int] | None:
+    """Where an object has the address of its variables, and a class a word of its own version.
+
+    None where these do not tell of all changes.
+    """
+    size: Any = type.__basicsize__
+    places = range(HEAD, size, 8)
+    seen: list[dict[int, int]] = []
+    kind: Any = type("Sample", (_Sample,), {"a": 1})
+    sample, dict_offset = kind(), _version_offset()
+    for change in (lambda: None, lambda: setattr(kind, "a", 2), lambda: setattr(kind, "b", 3)):
+        change()
+        _ = kind.a, sample.a  # a version is made by a look
+        seen.append({place: _word(id(kind) + place) for place in places})
+    versions = [p for p in places if len({0, *(each[p] for each in seen)}) == len(seen) + 1]
+    variables = [p for p in _VARIABLES if _word(id(sample) + p) == id(sample.__dict__)]
+    if dict_offset is None or len(versions) != 1 or len(variables) != 1:
+        return None
+    words = set()
+    for number in range(_OFTEN):  # by which the interpreter has short ways for it
+        sample.own = number
+        words.add(_word(id(sample.__dict__) + dict_offset))
+    return (variables[0], versions[0]) if len(words) == _OFTEN else None
+
+
+#: Where CPython 3.11 and later may have the address of an object's variables.
+_VARIABLES = (-32, -24)
+#: How often a piece of code runs until the interpreter has found its short ways, and more.
+_OFTEN = 40
+
+
+def _words_of_attribute(owner: Any, name: str) -> list[int] | None:
+    """Addresses of words that change with an attribute; None where they may not tell."""
+    kind, words = type(owner), _attribute_words()
+    offset = _version_offset()
+    if words is None or offset is None or kind.__getattribute__ is not object.__getattribute__:
+        return None
+    variables = owner.__dict__ if kind.__dictoffset__ == _Sample.__dictoffset__ else None
+    of_class = next((vars(k)[name] for k in kind.__mro__ if name in vars(k)), None)
+    is_property = hasattr(of_class, "__get__") and not isinstance(of_class, FunctionType)
+    if type(variables) is not dict or is_property:
+        return None
+    place, version = id(owner) + words[0], id(kind) + words[1]
+    if _word(place) != id(variables) or not _word(version) & 0xFFFFFFFF:
+        return None
+    return [id(owner) + _KIND, place, id(variables) + offset, version]
+
+
+#: Where an object has the address of its class.
+_KIND = HEAD - 8
+
+
+def _watched(places: Any, owners: Any = ()) -> tuple[list[int], list[Any]] | None:
+    """Addresses of words that change with places that a trace read, and whose words they are.
+
+    Parameters
+    ----------
+    places : list of (str, object)
+        See `nbta.frontend.outside.Outside`.
+    owners : sequence
+        Those of the places that have them by texts.
+
+    Returns
+    -------
+    tuple or None
+        None where some places have no such words.
+    """
     found: list[int] = []
+    held: list[Any] = []
+    by_text = iter(owners)
     for kind, place in places:
-        owner = _owner(kind, place)
-        if kind == "dict":
+        owner = next(by_text) if kind in BY_TEXT else _owner(kind, place)
+        if owner is None:
+            return None
+        held.append(owner)
+        if kind == "attribute":
+            words = _words_of_attribute(owner, place[1])
+            if words is None:
+                return None
+            held.append(owner.__dict__)
+            held.append(type(owner))
+            found += words
+            continue
+        if kind in ("dict", "items"):
             offset = _version_offset() if type(owner) is dict else None
+        elif kind == "class":
+            offset = _KIND
         else:
             offset = HEAD if kind == "cell" else _attribute_offset(kind)
-        if offset is None or owner is None:
+        if offset is None:
             return None
         found.append(id(owner) + offset)
-    return found
+    return found, held
 
 
 def _owner(kind: str, place: Any) -> Any:
@@ -262,19 +364,20 @@ class _Record:
     executable : Executable
     bounds : list of (int, int)
         For each condition the least number, and how far up it may go from there.
+    watched : int
+        How many words change with what the trace read.
     """
 
-    def __init__(self, entry: Entry, trace: Any, executable: Executable, bounds: Any) -> None:
+    def __init__(
+        self, entry: Entry, trace: Any, executable: Executable, bounds: Any, watched: int
+    ) -> None:
         self._entry, self.trace, self.executable = entry, trace, executable
         generated = executable.generated
         outputs = generated.outputs[: entry.count]
         axes = [word for output in outputs for word in output.dimensions or ()]
-        places = trace.looking.places or []
-        self._watched = _watched(places) or []
-        self._owners = [_owner(*each) for each in places]  # of the words at these addresses
         outside = generated.arguments - len(entry.inputs)
         self.slots = np.zeros((WORKSPACES, rt.SLOT_BYTES // 8), np.int64)
-        self._guards = np.zeros((len(self._watched) + outside, 2), np.int64)
+        self._guards = np.zeros((watched + outside, 2), np.int64)
         self._arrays = np.zeros(outside, np.int64)
         sources, hints = self._dimensions()
         self._tables = {
@@ -317,18 +420,25 @@ class _Record:
 
     def refresh(self, arrays: Any) -> bool:
         """Whether it is for what is outside now; compiled code counts on that from then on."""
-        words = [_word(address) for address in self._watched]
-        hidden = self.trace.looking.now(arrays)
-        if hidden is None:
+        watched = _watched_of(self.trace, arrays)
+        if watched is None:
             return False
-        guards = list(zip(self._watched, words, strict=True))
+        places, owners = watched
+        guards = [(address, _word(address)) for address in places]
+        hidden = self.trace.looking.now(arrays)
+        # Another thread may have put something else in a place before its word was read.
+        again = _watched_of(self.trace, arrays)
+        if hidden is None or again is None or again[0] != places:
+            return False
+        if len(places) + len(hidden) > len(self._guards):
+            return False
         for array in hidden:  # they may be given another dtype in place
             address = id(array) + HEAD + ARRAY_DTYPE
             guards.append((address, _word(address)))
         self._before = [*self._before, self._hidden] if self.slots[:, rt.BUSY].sum() > 1 else []
-        self._hidden = hidden
+        self._hidden = *hidden, *owners
         self._arrays[:] = list(map(id, hidden))
-        self._guards[:] = np.array(guards, np.int64).reshape(-1, 2)
+        self._guards[: len(guards)] = np.array(guards, np.int64).reshape(-1, 2)
         self.words[rt.GUARDS] = len(guards)
         return True
 
@@ -385,6 +495,11 @@ class Entry:
 
     Attributes
     ----------
+    owner : NativeFunction
+    args, kwargs : tuple
+        Types of arguments by position, and names and types of those by name.
+    form : str
+        All that the code of a caller counts on.
     type : numba type
         Of the result.
     asked : int
@@ -397,7 +512,8 @@ class Entry:
     """
 
     def __init__(self, owner: NativeFunction, args: Any, kwargs: Any) -> None:
-        self._owner, self._function = owner, owner.function
+        self.owner, self._function = owner, owner.function
+        self.args, self.kwargs = tuple(args), tuple(kwargs.items())
         self._title = self._function._title
         static = self._function._static
         numbers, names = (static.numbers, static.names) if static else ((), ())
@@ -420,14 +536,18 @@ class Entry:
         self.count = len(self._specs)
         self.wanted = [_Wanted(k, *spec) for k, spec in enumerate(self._specs)]
         self.result = _packed(trace.result, self.wanted)
+        #: What ``out=`` of a call may be for.
+        self.gradient = self.result[1] if self._function._fills else None
         if self._function._pick is not None:
             self.result = self._function._pick(self.result)
         self.type = _result_type(self._title, self.result)
         self.conditions = sum(given.conditions for given in self.given)
         self.dimensions = sum(wanted.rank for wanted in self.wanted)
+        parts = [self.structure, self.result, tuple(self.wanted)]
+        #: All that the code of a caller counts on.
+        self.form = repr([_described_form(part) for part in parts])
         self._callback = _ASK(self.answer)
-        self.words = np.zeros(rt.ENTRY, np.int64)
-        self.words[rt.ASK] = ctypes.cast(self._callback, ctypes.c_void_p).value
+        self.words = _new_words(self._callback)
         self.words[rt.GIVEN], self.words[rt.WANTED] = len(self.inputs), self.count
         self.words[rt.CONDITIONS] = self.conditions
         self.words[rt.RESULTS], self.words[rt.LOOPS] = self.dimensions, owner.loops.ctypes.data
@@ -473,7 +593,8 @@ class Entry:
         trace, arrays = self._function.bound(structure)
         self._check(trace)
         runner = trace.runner
-        if trace.apart or trace._assigns or runner.generators or _watched_of(trace) is None:
+        watched = _watched_of(trace, arrays[: trace.arguments])
+        if trace.apart or trace._assigns or runner.generators or watched is None:
             return False
         compiled = runner.prepared(arrays, True)
         if isinstance(compiled, str):
@@ -487,7 +608,8 @@ class Entry:
             alike = (r for r in self._records if r.executable is executable and r.trace is trace)
             record = next(alike, None)
             if record is None:
-                record = _Record(self, trace, executable, self._bounds(trace, structure))
+                bounds, count = self._bounds(trace, structure), len(watched[0])
+                record = _Record(self, trace, executable, bounds, count)
             if not record.refresh(arrays[: trace.arguments]):
                 return False
             self._link([record, *(r for r in self._records if r is not record)])
@@ -554,7 +676,7 @@ class Entry:
         except BaseException as error:
             leaving(error)
             words[rt.ERROR] = kept.keep(error)
-            self._owner.keep(error)
+            self.owner.keep(error)
             words[rt.ANSWER] = rt.RAISE
         return answer
 
@@ -612,16 +734,42 @@ class Entry:
         self._answers[request] = found
 
 
+def _new_words(callback: Any) -> Any:
+    """The words of an entry that has no programs yet, and asks Python by a callback."""
+    words = np.zeros(rt.ENTRY, np.int64)
+    words[rt.BEGIN : rt.END + 1] = [rt.address(name) for name in rt.ROUTINES]
+    words[rt.ASK] = ctypes.cast(callback, ctypes.c_void_p).value
+    return words
+
+
+def _described_form(part: Any) -> Any:
+    """A part of what a call gives or takes, as a text that is the same in all processes."""
+    if isinstance(part, tuple):
+        made = type(part)
+        names = made.__module__, made.__qualname__, getattr(made, "_fields", None)
+        return names, tuple(map(_described_form, part))
+    if isinstance(part, dict):
+        return tuple((key, _described_form(part[key])) for key in part)
+    if isinstance(part, _Given):
+        return str(part.type)
+    if isinstance(part, _Wanted):
+        return part.number, str(part.dtype), part.rank
+    return repr(part)
+
+
 def _packed(like: Any, values: Any) -> Any:
     """A structure with other values."""
     values = iter(values)
     return map_leaves(lambda _: next(values), like)
 
 
-def _watched_of(trace: Any) -> list[int] | None:
-    """Addresses of words that change with all that a trace read; None where some have none."""
+def _watched_of(trace: Any, arrays: Any) -> tuple[list[int], list[Any]] | None:
+    """As `_watched`, for all that a trace read; for some arrays among the arguments."""
     places = trace.looking.places
-    return None if places is None else _watched(places)
+    if places is None:
+        return None
+    owners = trace.looking.owners(arrays) if any(kind in BY_TEXT for kind, _ in places) else ()
+    return None if owners is None else _watched(places, owners)
 
 
 def _raised(words: Any) -> BaseException:
@@ -659,6 +807,10 @@ class NativeFunction(types.Callable):
         How many parallel loops use it now.
     entries : list of Entry
         One for each types of arguments.
+    made_of : tuple of (str, weakref), optional
+        Of a derivative along directions which one it is, and of which function.
+    symbols : dict
+        Of callers that may be saved on the disk; see `nbta.api.cached_callers`.
     """
 
     #: Parallel loops say when they begin and end.
@@ -667,11 +819,15 @@ class NativeFunction(types.Callable):
     def __init__(self, function: Any) -> None:
         self.function, self.loops = function, np.zeros(1, np.int64)
         self._signatures: dict[Any, Any] = {}
+        self._by_types: dict[Any, Entry] = {}
+        self.made_of: Any = None
+        self.symbols: dict[str, Any] = {}
         self.entries: list[Entry] = []
         self._lock = threading.RLock()
         self._begun: list[int] = []  # threads that let go of the interpreter's lock for a loop
         self._error: BaseException | None = None
-        self.callback = _TELL(self._tell)
+        self._callback = _TELL(self._tell)
+        self.loop_words = _LoopWords(self._callback)
         super().__init__(f"nbta.{function!r}, number {next(_numbers)}")
 
     @property
@@ -687,8 +843,11 @@ class NativeFunction(types.Callable):
         key = tuple(args), tuple(kwargs.items())
         with self._lock:
             if key not in self._signatures:
-                entry = self._made(args, kwargs)
-                self.entries.append(entry)
+                out = kwargs.get("out") if getattr(self.function, "_fills", False) else None
+                brought = {k: v for k, v in kwargs.items() if k != "out" or out is None}
+                entry = self.entry(args, brought)
+                if out is not None:
+                    _check_out(entry.gradient, out, "out")
                 kinds = [*map(types.unliteral, args), *map(types.unliteral, kwargs.values())]
                 sig = signature(entry.type, *kinds)
                 position = inspect.Parameter.POSITIONAL_ONLY
@@ -696,12 +855,30 @@ class NativeFunction(types.Callable):
                 keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD  # Numba takes no others
                 parameters += [inspect.Parameter(name, keyword) for name in kwargs]
                 sig = sig.replace(pysig=inspect.Signature(parameters))
-                lowered = functools.partial(_lower, entry, list(kwargs))
+                lowered = functools.partial(_lower, entry, list(kwargs), out is not None)
                 self._signatures[key] = sig
                 made = functools.wraps(_lower)(lambda c, b, s, a: lowered(c, b, s, a))
                 del made.__wrapped__
                 cpu_target.target_context.insert_func_defn([(made, (self, sig.args), sig.args)])
         return self._signatures[key]
+
+    def entry(self, args: Any, kwargs: Any) -> Entry:
+        """The function for some types of arguments, by position and by name.
+
+        Raises
+        ------
+        TypingError
+            As `Entry`.
+        """
+        key = tuple(args), tuple(kwargs.items())
+        with self._lock:
+            if key not in self._by_types:
+                self._by_types[key] = self._made(args, kwargs)
+                self.entries.append(self._by_types[key])
+            return self._by_types[key]
+
+    def __reduce__(self) -> Any:
+        return _type_again, (cached_callers.names_of(self),)
 
     def _made(self, args: Any, kwargs: Any) -> Entry:
         if not isinstance(self.function, Function):
@@ -755,6 +932,49 @@ class NativeFunction(types.Callable):
 _numbers = itertools.count()
 
 
+class _LoopWords:
+    """What the code of a parallel loop finds: the address of what it tells of itself."""
+
+    def __init__(self, callback: Any) -> None:
+        address = ctypes.cast(callback, ctypes.c_void_p).value
+        self.words = np.array([address], np.int64)
+
+
+def _refuse(request: int, record: int, reason: int) -> int:
+    """Answer a call of what is no more; see `nbta.api.cached_callers.Missing`."""
+    words = (ctypes.c_int64 * rt.FIRST).from_address(request)
+    words[rt.ERROR] = kept.keep(FailedPreconditionError(_MISSING))
+    words[rt.ANSWER] = rt.RAISE
+    return rt.RAISE
+
+
+_MISSING = (
+    "what Numba saved on the disk calls a function of nbta as it is no more: its types, its "
+    "variable or nbta's version are others now; save the caller's file again, or delete its cache"
+)
+_REFUSE, _NOTHING = _ASK(_refuse), _TELL(lambda what, held: 0)
+_NO_LOOPS = np.zeros(1, np.int64)
+
+
+def _words_of_missing(is_call: bool) -> Any:
+    if not is_call:
+        return _LoopWords(_NOTHING).words
+    words = _new_words(_REFUSE)
+    words[rt.LOOPS] = _NO_LOOPS.ctypes.data
+    return words
+
+
+cached_callers.Missing.make = staticmethod(_words_of_missing)
+
+
+def _type_again(names: Any) -> Any:
+    """The type of a function in another process; one of nothing where there is none by a name."""
+    try:
+        return cached_callers.found(names)
+    except Exception:
+        return types.Opaque(f"nbta.{names}, number {next(_numbers)}")
+
+
 def numba_type(function: Any) -> NativeFunction:
     """The Numba type of a function."""
     found = function.__dict__.get("_native")
@@ -801,11 +1021,10 @@ _restore_thread = types.ExternalFunction("PyEval_RestoreThread", types.void(type
 @intrinsic
 def _teller(typingctx: Any, value: Any) -> Any:
     """The address of what a function is told of loops by."""
-    address = ctypes.cast(value.callback, ctypes.c_void_p).value
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        found = context.add_dynamic_addr(builder, address, info=str(value))
-        return builder.ptrtoint(found, INT64)
+        found = cached_callers.address(context, builder, value, None, value.loop_words)
+        return builder.load(builder.inttoptr(found, INT64.as_pointer()))
 
     return types.int64(value), codegen
 
@@ -876,7 +1095,7 @@ def _function_of(kind: Any) -> Any:
 def _jvp(f, primals, tangents):  # type: ignore[no-untyped-def] # as the lambdas
     if (function := _function_of(f)) is None:
         return None
-    traced = derivatives.jvp_of(function, True)
+    traced = cached_callers.derived("jvp", function).function
     if isinstance(primals, types.BaseTuple):
         return lambda f, primals, tangents: traced(primals, tangents)
     return lambda f, primals, tangents: traced((primals,), (tangents,))
@@ -886,13 +1105,16 @@ def _jvp(f, primals, tangents):  # type: ignore[no-untyped-def] # as the lambdas
 def _hvp(f, primals, tangents):  # type: ignore[no-untyped-def] # as the lambdas
     if (function := _function_of(f)) is None:
         return None
-    traced = derivatives.hvp_of(function, True)
+    traced = cached_callers.derived("hvp", function).function
     if isinstance(primals, types.BaseTuple):
         return lambda f, primals, tangents: traced(primals, tangents)
     return lambda f, primals, tangents: traced((primals,), (tangents,))[0]
 
 
 # Code of a call.
+
+#: What is wrong with arrays of ``out=``.
+_FITS, _OTHER_SHAPE, _SHARED = 0, rt.OTHER_SHAPE, rt.SHARED
 
 
 def _brought(part: Any, kind: Any, value: Any, builder: Any) -> list[tuple[Any, Any]]:
@@ -904,6 +1126,10 @@ def _brought(part: Any, kind: Any, value: Any, builder: Any) -> list[tuple[Any, 
     items = cgutils.unpack_tuple(builder, value, len(kind))
     parts = zip(part, kind, items, strict=True)
     return [found for one, own, item in parts for found in _brought(one, own, item, builder)]
+
+
+def _raise_misfit(what: Any) -> Any:
+    raise_misfit(what)
 
 
 def _raise(number: Any) -> Any:
@@ -931,6 +1157,8 @@ class _Request:
             self._scalars = builder.alloca(ir.ArrayType(INT64, 2 * count + 1))
         self._block.align = self._scalars.align = 16
         self.address = builder.ptrtoint(self._block, INT64)
+        #: Where arrays that are given lie: first and last address of each.
+        self.ranges: list[tuple[Any, Any]] = []
         self.store(rt.ATTEMPTS, 0)
         self.store(rt.SLOT, 0)
 
@@ -987,6 +1215,8 @@ class _Request:
                     builder.store(array.meminfo, owner)
                     made.append(owner)
                 data = builder.ptrtoint(array.data, INT64)
+                size = builder.mul(array.nitems, INT64(given.dtype.itemsize))
+                self.ranges.append((data, builder.add(data, size)))
             else:
                 data = self.scalar(number)
                 model = context.data_model_manager[kind]
@@ -1034,38 +1264,95 @@ class _Request:
 class _Call:
     """A call in a user's function, in LLVM's code."""
 
-    def __init__(self, context: Any, builder: Any, entry: Entry) -> None:
+    def __init__(self, context: Any, builder: Any, entry: Entry, into: Any = None) -> None:
         self.context, self.builder, self.entry = context, builder, entry
-        info = f"a derivative of nbta, {entry._title}"
-        self._entry = self._address(entry.words.ctypes.data, info)
-        self._steps = {name: self._address(rt.address(name), name) for name in rt.ROUTINES}
+        self._into = into or {}
+        call = entry.args, entry.kwargs, entry.form
+        self._entry = cached_callers.address(context, builder, entry.owner, call, entry)
         self.request = _Request(context, builder, entry)
         self.arrays = [wanted for wanted in entry.wanted if wanted.rank]
         pointer = cgutils.voidptr_t
         self._owners = [cgutils.alloca_once(builder, pointer) for _ in self.arrays]
 
-    def _address(self, address: int, info: str) -> Any:
-        found = self.context.add_dynamic_addr(self.builder, address, info=info)
-        return self.builder.ptrtoint(found, INT64)
-
     def step(self, name: str) -> Any:
         """What a step of a call gives."""
+        builder, place = self.builder, INT64(8 * (rt.BEGIN + list(rt.ROUTINES).index(name)))
         kind = ir.FunctionType(INT64, [INT64, INT64]).as_pointer()
-        function = self.builder.inttoptr(self._steps[name], kind)
-        return self.builder.call(function, [self._entry, self.request.address])
+        word = builder.inttoptr(builder.add(self._entry, place), kind.as_pointer())
+        return builder.call(builder.load(word), [self._entry, self.request.address])
 
-    def make(self) -> Any:
+    def make(self, apart: Any) -> Any:
         """Make the arrays for results of the dimensions that the request says; whether one failed.
 
-        An array of no bytes has an owner, too.
+        An array of no bytes has an owner, too. None is made where the caller gives one, unless
+        results must lie apart from what a program still reads.
         """
-        builder, nrt, failed = self.builder, self.context.nrt, cgutils.false_bit
+        builder, nrt = self.builder, self.context.nrt
+        failed = cgutils.alloca_once_value(builder, cgutils.false_bit)
         for wanted, place in zip(self.arrays, self._owners, strict=True):
-            size = self._size(wanted)
-            owner = nrt.meminfo_alloc_aligned_unchecked(builder, size, ir.IntType(32)(32))
-            builder.store(owner, place)
-            failed = builder.or_(failed, cgutils.is_null(builder, owner))
-        return failed
+            is_needed = apart if id(wanted) in self._into else cgutils.true_bit
+            with builder.if_then(is_needed):
+                size = self._size(wanted)
+                owner = nrt.meminfo_alloc_aligned_unchecked(builder, size, ir.IntType(32)(32))
+                builder.store(owner, place)
+                either = builder.or_(builder.load(failed), cgutils.is_null(builder, owner))
+                builder.store(either, failed)
+        return builder.load(failed)
+
+    def misfit(self) -> Any:
+        """What is wrong with arrays that the caller gives: an int64, `_FITS` for nothing."""
+        builder, found = self.builder, INT64(_FITS)
+        for wanted in self._given():
+            kind, array = self._into[id(wanted)]
+            shape = cgutils.unpack_tuple(builder, array.shape, kind.ndim)
+            for n, m in zip(shape, self.request.shape(wanted), strict=True):
+                other = builder.icmp_signed("!=", n, m)
+                found = builder.select(other, INT64(_OTHER_SHAPE), found)
+        ranges = [self._range(wanted) for wanted in self._given()]
+        for one, other in itertools.combinations(ranges, 2):
+            found = builder.select(self._overlap(one, other), INT64(_SHARED), found)
+        return found
+
+    def must_lie_apart(self) -> Any:
+        """Whether a program may read what lies where the caller wants results.
+
+        Arrays from outside may lie there, too.
+        """
+        builder, found = self.builder, cgutils.false_bit
+        if self._into:
+            record = builder.inttoptr(self.request.load(rt.RECORD), INT64.as_pointer())
+            outside = builder.load(builder.gep(record, [INT64(rt.OUTSIDE)]))
+            found = builder.icmp_signed("!=", outside, INT64(0))
+        for wanted in self._given():
+            for given in self.request.ranges:
+                found = builder.or_(found, self._overlap(self._range(wanted), given))
+        return found
+
+    def _given(self) -> list[Any]:
+        return [wanted for wanted in self.arrays if id(wanted) in self._into]
+
+    def _range(self, wanted: Any) -> tuple[Any, Any]:
+        _, array = self._into[id(wanted)]
+        first = self.builder.ptrtoint(array.data, INT64)
+        size = self.builder.mul(array.nitems, INT64(wanted.dtype.itemsize))
+        return first, self.builder.add(first, size)
+
+    def _overlap(self, one: Any, other: Any) -> Any:
+        builder = self.builder
+        before = builder.icmp_unsigned("<", one[0], other[1])
+        return builder.and_(before, builder.icmp_unsigned("<", other[0], one[1]))
+
+    def _data(self, wanted: Any, place: Any) -> Any:
+        """Where a result goes."""
+        owner = self.builder.load(place)
+        if id(wanted) not in self._into:
+            return self.context.nrt.meminfo_data(self.builder, owner)
+        found = cgutils.alloca_once(self.builder, cgutils.voidptr_t)
+        data = self.builder.bitcast(self._into[id(wanted)][1].data, cgutils.voidptr_t)
+        self.builder.store(data, found)
+        with self.builder.if_then(cgutils.is_not_null(self.builder, owner)):
+            self.builder.store(self.context.nrt.meminfo_data(self.builder, owner), found)
+        return self.builder.load(found)
 
     def _size(self, wanted: Any) -> Any:
         size = INT64(wanted.dtype.itemsize)
@@ -1076,7 +1363,7 @@ class _Call:
     def offer(self) -> None:
         """Tell the request of the arrays."""
         for wanted, place in zip(self.arrays, self._owners, strict=True):
-            data = self.context.nrt.meminfo_data(self.builder, self.builder.load(place))
+            data = self._data(wanted, place)
             self.request.store(self.request.data(wanted), self.builder.ptrtoint(data, INT64))
 
     def copy(self) -> None:
@@ -1084,7 +1371,7 @@ class _Call:
         for wanted, place in zip(self.arrays, self._owners, strict=True):
             word = self.request.data(wanted)
             source = self.builder.inttoptr(self.request.load(word), cgutils.voidptr_t)
-            data = self.context.nrt.meminfo_data(self.builder, self.builder.load(place))
+            data = self._data(wanted, place)
             cgutils.raw_memcpy(self.builder, data, source, self._size(wanted), INT64(1))
 
     def drop(self) -> None:
@@ -1105,7 +1392,9 @@ class _Call:
         taken = {id(leaf) for leaf in leaves(self.entry.result)}
         owners = dict(zip(map(id, self.arrays), self._owners, strict=True))
         for wanted in self.entry.wanted:
-            if wanted.rank:
+            if id(wanted) in self._into:
+                value = self._filled(wanted, self.builder.load(owners[id(wanted)]))
+            elif wanted.rank:
                 owner = self.builder.load(owners[id(wanted)])
                 data = self.request.load(self.request.data(wanted))
                 shape = self.request.shape(wanted)
@@ -1118,6 +1407,18 @@ class _Call:
                 value = self.context.unpack_value(self.builder, wanted.type, place)
             found.append(value)
         return self._value(self.entry.result, self.entry.type, found)
+
+    def _filled(self, wanted: Any, owner: Any) -> Any:
+        """The array that the caller gives, with a result in it."""
+        kind, array = self._into[id(wanted)]
+        value = array._getvalue()
+        with self.builder.if_then(cgutils.is_not_null(self.builder, owner)):
+            source = self.context.nrt.meminfo_data(self.builder, owner)
+            data = self.builder.bitcast(array.data, cgutils.voidptr_t)
+            cgutils.raw_memcpy(self.builder, data, source, self._size(wanted), INT64(1))
+            self.context.nrt.decref(self.builder, _OWNER, owner)
+        self.context.nrt.incref(self.builder, kind, value)
+        return value
 
     def _value(self, part: Any, kind: Any, found: list[Any]) -> Any:
         if isinstance(part, _Wanted):
@@ -1135,18 +1436,24 @@ def _free(context: Any, builder: Any, made: Any) -> None:
         builder.store(cgutils.get_null_value(cgutils.voidptr_t), owner)
 
 
-def _lower(entry: Entry, names: list[str], context: Any, builder: Any, sig: Any, args: Any) -> Any:
+def _lower(
+    entry: Entry, names: list[str], fills: bool, context: Any, builder: Any, sig: Any, args: Any
+) -> Any:
     """The code of a call."""
     positional, named = entry.structure
     keys = [*range(len(positional)), *names]
-    parts = [*positional, *(named[name] for name in names)]
+    parts = [*positional, *(named.get(name) for name in names)]
     given = dict(zip(keys, zip(parts, sig.args, args, strict=True), strict=True))
     order = [*range(len(positional)), *named]  # as leaves have it
     values = []
     for key in order:
         part, kind, value = given[key]
         values += _brought(part, kind, value, builder)
-    calling = _Call(context, builder, entry)
+    into = {}
+    if fills:
+        _, kind, array = given["out"]
+        into = _arrays_to_fill(entry.gradient, kind, array, context, builder)
+    calling = _Call(context, builder, entry, into)
     made = calling.request.give(values)
     blocks = {name: builder.append_basic_block(name) for name in _BLOCKS}
     code = cgutils.alloca_once(builder, INT64)
@@ -1155,12 +1462,18 @@ def _lower(entry: Entry, names: list[str], context: Any, builder: Any, sig: Any,
     _try(calling, blocks, code)
     _take_from_elsewhere(calling, blocks)
     # In a try block the code goes on after an error, without results that anybody uses.
-    for name, function in (("full", _raise_memory), ("raising", _raise)):
+    for name, function in (
+        ("full", _raise_memory),
+        ("raising", _raise),
+        ("misfit", _raise_misfit),
+    ):
         builder.position_at_end(blocks[name])
-        if name == "full":
+        number = calling.request.load(rt.ERROR)
+        if name == "misfit":
+            number = calling.misfit()
+        if name != "raising":
             calling.drop()
             calling.step("end_call")
-        number = calling.request.load(rt.ERROR)
         _free(context, builder, made)
         context.compile_internal(builder, function, signature(types.none, types.int64), [number])
         calling.request.want()
@@ -1170,7 +1483,19 @@ def _lower(entry: Entry, names: list[str], context: Any, builder: Any, sig: Any,
     return calling.results()
 
 
-_BLOCKS = ("again", "ready", "undo", "other", "elsewhere", "full", "raising", "done")
+_BLOCKS = ("again", "ready", "undo", "other", "elsewhere", "full", "raising", "misfit", "done")
+
+
+def _arrays_to_fill(part: Any, kind: Any, value: Any, context: Any, builder: Any) -> dict[int, Any]:
+    """Types and structures of the arrays of ``out=``, by the identity of the result for each."""
+    if isinstance(part, _Wanted):
+        return {id(part): (kind, context.make_array(kind)(context, builder, value))}
+    items = cgutils.unpack_tuple(builder, value, len(kind))
+    parts = [
+        _arrays_to_fill(item, own, each, context, builder)
+        for item, own, each in zip(part, kind, items, strict=True)
+    ]
+    return {key: found for each in parts for key, found in each.items()}
 
 
 def _try(calling: _Call, blocks: Any, code: Any) -> None:
@@ -1183,7 +1508,8 @@ def _try(calling: _Call, blocks: Any, code: Any) -> None:
     builder.cbranch(is_ready, blocks["ready"], blocks["other"])
 
     builder.position_at_end(blocks["ready"])
-    with builder.if_then(calling.make(), likely=False):
+    _refuse_misfits(calling, blocks)
+    with builder.if_then(calling.make(calling.must_lie_apart()), likely=False):
         builder.branch(blocks["full"])
     calling.offer()
     builder.store(calling.step("run_call"), code)
@@ -1201,11 +1527,19 @@ def _try(calling: _Call, blocks: Any, code: Any) -> None:
     switch.add_case(INT64(rt.ELSEWHERE), blocks["elsewhere"])
 
 
+def _refuse_misfits(calling: _Call, blocks: Any) -> None:
+    """Raise an error for arrays of ``out=`` that do not fit."""
+    is_wrong = calling.builder.icmp_signed("!=", calling.misfit(), INT64(_FITS))
+    with calling.builder.if_then(is_wrong, likely=False):
+        calling.builder.branch(blocks["misfit"])
+
+
 def _take_from_elsewhere(calling: _Call, blocks: Any) -> None:
     """Copy results that a program or Python left somewhere."""
     builder, request = calling.builder, calling.request
     builder.position_at_end(blocks["elsewhere"])
-    with builder.if_then(calling.make(), likely=False):
+    _refuse_misfits(calling, blocks)
+    with builder.if_then(calling.make(cgutils.false_bit), likely=False):
         builder.branch(blocks["full"])
     calling.copy()
     calling.offer()

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self
 import numpy as np
 
 from nbta import shapes
+from nbta.api.filling import fill, takes_out
 from nbta.api.launching import Launcher
 from nbta.api.static import Fixed, Static, unfixed
 from nbta.classes import node_of, not_rebuilt
@@ -314,6 +315,7 @@ class Function(Sent, Generic[P, R]):
         what: str = "function",
     ) -> None:
         functools.update_wrapper(self, f)
+        self.__dict__.pop("_fills", None)  # of a function that this one is made of
         self._what = what  # of the public functions has made it
         self._f, self._compiled, self._pick = f, compiled, pick
         self._static = static or None
@@ -332,6 +334,8 @@ class Function(Sent, Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run, tracing first where no graph fits the arguments."""
         try:
+            if kwargs and "out" in kwargs and self._fills:
+                return self._filled(args, dict(kwargs))
             structure = (args, kwargs) if self._static is None else self.with_static((args, kwargs))
             # Questions that are asked without a call: each call would take 0.1 us.
             if (not building or current() is None) and watching() is None:
@@ -352,6 +356,19 @@ class Function(Sent, Generic[P, R]):
         except Exception as error:
             leaving(error)
             raise
+
+    @functools.cached_property
+    def _fills(self) -> bool:
+        return takes_out(self)
+
+    def _filled(self, args: Any, kwargs: Any) -> Any:
+        """The result of a call with ``out=``."""
+        out = kwargs.pop("out")
+        if current() is not None or any_tensor(args, (kwargs, out)):
+            message = "out: a function that is traced fills no arrays; assign the gradient"
+            raise invalid("out", message)
+        result: Any = self(*args, **kwargs)
+        return result if out is None else fill(result, self._pick, out)
 
     def _of(self, result: Any) -> Any:
         """What of a run's results is given to the caller; in a body, arrays that do not change."""

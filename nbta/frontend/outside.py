@@ -80,6 +80,10 @@ _STABLE = {"numpy", "scipy", "numba", "nbta", "math", "cmath", "operator", "func
 _DEFAULTS = ("__defaults__", "__kwdefaults__")
 
 
+#: Kinds of places whose owners lines give, so that a trace keeps none of them.
+BY_TEXT = ("attribute", "items", "class")
+
+
 class ArrayLook(Look):
     """The length of an axis of an array from outside; its leaf is the array's identity."""
 
@@ -163,7 +167,8 @@ class Outside:
         self.hidden = False
         #: What holds all places that lines look at, as pairs of a kind and an object: dicts, cells
         #: as a function and a number, and functions with their code or defaults, by weak
-        #: references; None where others hold some.
+        #: references; attributes of an object (by the text that gives it, and the name), items of a
+        #: dict and the class of an object (by the text); None where others hold some.
         self.places: list[tuple[str, Any]] | None = []
         self._holder: tuple[str, Any] | None = None
         self._cell_places: dict[int, tuple[Any, int]] = {}
@@ -210,7 +215,8 @@ class Outside:
             with self._held_by("dict", vars(owner)):
                 self._read_attribute(owner, name, value, changes, text, label)
         else:
-            self._read_attribute(owner, name, value, changes, text, label)
+            with self._held_by("attribute", (text, name)):
+                self._read_attribute(owner, name, value, changes, text, label)
 
     def _read_attribute(self, owner, name, value, changes, text, label):
         key = id(owner), "attribute", name
@@ -265,9 +271,9 @@ class Outside:
         text = self._objects.get(id(value))
         kind = type(value)
         if text is not None and not issubclass(kind, type) and not _is_of_library(kind):
-            self._note(
-                (id(value), "class"), f"type({text})", kind, f"the class of a {kind.__name__}"
-            )
+            place = (id(value), "class"), f"type({text})", kind, f"the class of a {kind.__name__}"
+            with self._held_by("class", text):
+                self._note(*place)
 
     def read_call(self, owner, call, value) -> None:
         """Note what a call gives that only looks something up; ``call`` stands after the owner."""
@@ -351,7 +357,8 @@ class Outside:
             place = (id(owner), "item", key)
             label = f"{type(owner).__name__}[{key!r}]"
             again = functools.partial(operator.getitem, owner, key)
-            self._note(place, f"{text}[{shown}]", value, label, again=again)
+            with self._held_by("items", text) if type(owner) is dict else contextlib.nullcontext():
+                self._note(place, f"{text}[{shown}]", value, label, again=again)
         except TypeError:  # no hash
             self.whole(owner)
         return None
@@ -617,10 +624,12 @@ class Outside:
         """Say what holds a place that lines look at."""
         if self._holder is None:
             self.places = None
-        elif self.places is not None and not any(
-            kind == self._holder[0] and owner is self._holder[1] for kind, owner in self.places
-        ):
+        elif self.places is not None and not any(map(self._is_holder, self.places)):
             self.places.append(self._holder)
+
+    def _is_holder(self, place):
+        (kind, owner), (held_by, holder) = place, self._holder
+        return kind == held_by and (owner == holder if kind in BY_TEXT else owner is holder)
 
     def _check(self, condition, label):
         self._keep_place()
@@ -877,6 +886,7 @@ class Looking:
 
     def __init__(self, outside, hidden):
         self.places = outside.places
+        self._owners = None
         labels, expected = outside._labels, outside._expected
         self.missed, self.arrays = "", tuple(each.array for each in hidden)
         self._specs = [(each.tensor.spec, each.read.label) for each in hidden]
@@ -918,6 +928,33 @@ class Looking:
         exec(compile(self.source, "<what a trace reads from outside>", "exec"), names)
         self._look = look = names["f"]
         look.__defaults__ = tuple(fast.values())
+        self._names = names
+
+    def owners(self, given):
+        """What holds the places now whose owners lines give, in their order; see `Outside`.
+
+        Parameters
+        ----------
+        given : sequence of np.ndarray
+            As for `now`.
+
+        Returns
+        -------
+        tuple or None
+            None where the trace is for others.
+        """
+        if self._owners is None:
+            places = [place for place in self.places if place[0] in BY_TEXT]
+            texts = [text if kind != "attribute" else text[0] for kind, text in places]
+            lines, _, _ = self.source.rpartition("    return (")
+            source = f"{lines}    return ({''.join(f'{text}, ' for text in texts)})\n"
+            exec(compile(source, "<what holds what a trace reads>", "exec"), self._names)
+            self._owners = self._names["f"]
+        self._owners.__defaults__ = self._look.__defaults__
+        try:
+            return self._owners(given)
+        except Exception:  # as in `at_launch`
+            return None
 
     def at_launch(self, given):
         """See the class."""

@@ -11,6 +11,9 @@ nbta function as one operation, with its derivatives:
     for PyTensor and PyMC.
 
 Each needs its library, as in ``pip install "nbta[jax]"``.
+
+`with_labels`
+    gives gradients the labels of pandas or xarray that arguments have.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
     from nbta.typing import Compiled
 
-__all__ = ["to_jax", "to_pytensor", "to_torch"]
+__all__ = ["to_jax", "to_pytensor", "to_torch", "with_labels"]
 
 
 def to_jax(f: Callable[..., Any], compiled: Compiled = "auto") -> Callable[..., Any]:
@@ -149,6 +152,51 @@ def to_pytensor(f: Callable[..., Any], compiled: Compiled = "auto") -> Callable[
     array(12.)
     """
     return _door("pytensor", "to_pytensor", "PyTensor").operation(f, compiled)
+
+
+def with_labels(g: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a gradient take arrays with labels of pandas or xarray, and give these labels back.
+
+    The differentiated function sees values alone, and no labels: operands meet by their places.
+
+    Parameters
+    ----------
+    g : callable
+        What `nbta.grad` or `nbta.value_and_grad` makes, without ``batch_axis``.
+
+    Returns
+    -------
+    callable
+        The same, of Series, DataFrames and DataArrays, also in lists, tuples and dicts. The
+        gradient of one has its index, its columns, or its dimensions and coordinates, and its name,
+        but no attributes, such as units. All other results are arrays.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For anything else than such a gradient. When called: for columns of several dtypes, and
+        dtypes that are not numbers of NumPy's; for two arguments whose labels would be aligned
+        otherwise than their items are (the same labels in other places; dimensions in another
+        order); for arguments of both libraries.
+
+    Notes
+    -----
+    Values are not copied on the way in, as far as the library itself does not copy them, and
+    results share no memory with arguments. Of pandas' axes two agree if they are equal or have no
+    label in common; numbers from 0 are no labels for an axis of another length.
+
+    Examples
+    --------
+    >>> import pandas as pd  # doctest: +SKIP
+    >>> g = nbta.interop.with_labels(nbta.grad(lambda x: np.sum(x**2)))  # doctest: +SKIP
+    >>> g(pd.Series([1.0, 2.0], ["a", "b"]))  # doctest: +SKIP
+    a    2.0
+    b    4.0
+    dtype: float64
+    """
+    from nbta.interop.labels import labelled
+
+    return labelled(g)
 
 
 def _door(module: str, name: str, library: str) -> Any:

@@ -14,6 +14,7 @@ import itertools
 
 from numba import types
 
+from nbta.errors import InvalidArgumentError
 from nbta.runtime import settings
 from nbta.runtime.compiled import out_of_line, stay_out_of_line
 from nbta.runtime.intrinsics import INTERRUPTED, OK, RESIZED, call, pointer
@@ -41,10 +42,10 @@ ARRAY = 7
 DATA, RANK, DIMENSIONS, FLAGS = (
     n // 8 for n in (ARRAY_DATA, ARRAY_RANK, ARRAY_DIMENSIONS, ARRAY_FLAGS)
 )
-#: Words of an entry: its first record, or 0; the address of what asks Python; how many arrays are
-#: given, and wanted; how many conditions there are, and dimensions of results; and the address of
-#: the number of parallel loops that use the function now.
-RECORDS, ASK, GIVEN, WANTED, CONDITIONS, RESULTS, LOOPS, ENTRY = range(8)
+#: Words of an entry: the addresses of the steps of a call; its first record, or 0; the address of
+#: what asks Python; how many arrays are given, and wanted; how many conditions there are, and
+#: dimensions of results; and the address of the number of parallel loops that use the function now.
+BEGIN, RUN, END, RECORDS, ASK, GIVEN, WANTED, CONDITIONS, RESULTS, LOOPS, ENTRY = range(11)
 #: Words of a record: the next one, or 0; the program's address; how many guards, and where they
 #: are, with an address and a word each; slots; for each condition the least number and how far up
 #: it may go; for each dimension of a result which condition's number it is, or -1, and the last
@@ -289,6 +290,19 @@ def raise_kept(number):
     """Raise an error that was kept."""
     stay_out_of_line()
     raise KeptError(number)
+
+
+#: What is wrong with arrays that a caller gives for results.
+OTHER_SHAPE, SHARED = 1, 2
+
+
+@out_of_line
+def raise_misfit(what):
+    """Raise what is wrong with arrays that a caller gives for results."""
+    stay_out_of_line()
+    if what == OTHER_SHAPE:
+        raise InvalidArgumentError("out: it has another shape than the gradient; give one like it")
+    raise InvalidArgumentError("out: its arrays share memory; give one for each")
 
 
 @out_of_line

@@ -264,6 +264,17 @@ _FunctionCompiler = _private(
     "the first use of an array would take 24 s in place of 6",
     "_customize_flags _compile_core",
 )
+NumbaWarning = _private(
+    "numba.core.errors.NumbaWarning",
+    "is the category of what Numba says of its disk cache",
+    "who silences Numba's warnings would go on hearing of nbta's",
+)
+_events = _private(
+    "numba.core.event",
+    "tells which functions are compiled now",
+    "nobody could say which function is not saved on the disk, and why",
+    "Listener register",
+)
 global_compiler_lock = _private(
     "numba.core.compiler_lock.global_compiler_lock",
     "one thread at a time compiles, and a fork waits for it",
@@ -439,6 +450,47 @@ def keep_on_disk(dispatcher, cache):
 def stamp(cache, text):
     """Let all entries of a disk cache be as old as a text."""
     cache._cache_file._source_stamp = text
+
+
+class _Compiled(_events.Listener):
+    """Follows which functions are compiled, one inside another, under the compiler's lock."""
+
+    def __init__(self):
+        self.dispatchers = []
+
+    def on_start(self, event):
+        self.dispatchers.append(event.data["dispatcher"])
+
+    def on_end(self, event):
+        self.dispatchers.pop()
+
+
+_compiled = _Compiled()
+_events.register("numba:compile", _compiled)
+
+
+def being_compiled():
+    """Users' functions that are compiled now and that Numba would save on the disk."""
+    return [each for each in _compiled.dispatchers if each._cache.cache_path is not None]
+
+
+def environments_of(overload):
+    """What a compiled function's code refers to, and the code that it was linked with.
+
+    Parameters
+    ----------
+    overload : numba.core.compiler.CompileResult
+
+    Returns
+    -------
+    list of Environment
+    """
+    names = (each.name for each in overload.library._get_module_for_linking().global_variables)
+    found = [lookup_environment(name) for name in names if name.startswith(_ENVIRONMENT)]
+    return [overload.environment, *filter(None, found)]
+
+
+_ENVIRONMENT = "_ZN08NumbaEnv"
 
 
 def has_entry(cache, signature, target_context) -> bool:

@@ -37,6 +37,7 @@ from nbta.runtime.numba_private import (
     compute_cfg_from_blocks,
     compute_live_map,
     compute_use_defs,
+    environments_of,
     get_call_table,
     ir,
     mk_unique_var,
@@ -75,9 +76,21 @@ def functions_of(kind, seen=None) -> dict:
     seen, found = seen or set(), {}
     for version in [] if kind in seen else list(kind.dispatcher.overloads.values()):
         seen.add(kind)
-        for inner in getattr(version.type_annotation, "typemap", {}).values():
+        for inner in _types_in(version):
             found |= functions_of(inner, seen)
     return found
+
+
+def _types_in(version) -> list:
+    """Types of what a compiled function calls, among others.
+
+    Of a function from Numba's disk cache there are those that a process must have for its code.
+    """
+    typemap = getattr(version.type_annotation, "typemap", None)
+    if typemap is not None:
+        return list(typemap.values())
+    constants = [each for env in environments_of(version) for each in env.consts]
+    return [each.kind for each in constants if hasattr(each, "kind")]
 
 
 @out_of_line

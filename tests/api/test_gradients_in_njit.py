@@ -17,6 +17,7 @@ from numba.core.errors import NumbaWarning, TypingError
 from numba.core.runtime import _nrt_python, rtsys
 
 import nbta
+from nbta.api import in_njit
 from nbta.structure import leaves
 
 Point = collections.namedtuple("Point", ["at", "scale"])
@@ -391,6 +392,77 @@ def test_attributes_and_items():
     assert compiled(1.0) == 6.0
 
 
+class Model:
+    offset = 1.0
+
+    def __init__(self):
+        self.scale = 2.0
+
+    def scaled(self, x):
+        return x * self.scale + self.offset
+
+
+class Other(Model):
+    def scaled(self, x):
+        return x * self.scale * 5.0
+
+
+@pytest.mark.skipif(in_njit._attribute_words() is None, reason="no word tells of changes")
+def test_attributes_and_items_of_dicts_need_no_python():
+    model, table = Model(), {"rate": 2.0, "inner": {"power": 3}}
+
+    def loss(x):
+        return model.scaled(x) ** 2 * table["rate"] * table["inner"]["power"]
+
+    g = nbta.grad(loss, compiled=True)
+    compiled = numba.njit(lambda x: g(x))
+    assert compiled(1.0) == g(1.0) == 2 * 3.0 * 2.0 * 2.0 * 3
+
+    def is_as_now(change=lambda: None):
+        change()
+        found = compiled(1.0)
+        before = asked(g)
+        for _ in range(3):
+            assert compiled(1.0) == found
+        assert asked(g) == before  # not even once
+        assert found == g.apart(True)(1.0)
+        return found
+
+    def change_loop(count):  # by which the interpreter finds its short ways
+        for number in range(count):
+            model.scale = float(number)
+
+    changes = [
+        lambda: setattr(model, "scale", 3.0),
+        lambda: change_loop(40),
+        lambda: change_loop(41),
+        lambda: setattr(Model, "offset", 7.0),
+        lambda: setattr(model, "offset", 8.0),
+        lambda: delattr(model, "offset"),
+        lambda: setattr(model, "__dict__", {"scale": 4.0}),
+        lambda: setattr(model, "scale", 4.5),
+        lambda: setattr(model, "__class__", Other),
+        lambda: setattr(Other, "scaled", lambda self, x: x * self.scale * 11.0),
+        lambda: setattr(Model, "scale", 0.5),  # the object's own is before it
+        lambda: delattr(model, "scale"),
+        lambda: setattr(model, "scaled", lambda x: x * 13.0),
+        lambda: table.update(rate=5.0),
+        lambda: table["inner"].update(power=2),
+        lambda: table.update(inner={"power": 4}),
+        lambda: table["inner"].update(power=6),
+    ]
+    try:
+        results = [is_as_now(change) for change in changes]
+        model.__dict__.clear()
+        model.scale, model.__class__ = 2.0, Model
+        Model.scale = property(lambda self: 17.0)  # is before the object's own
+        assert compiled(1.0) == g.apart(True)(1.0)
+    finally:
+        Model.offset = 1.0
+        del Model.scale
+    assert len(set(results)) == len(results) - 2  # two of them change no result
+
+
 def test_an_array_from_outside_that_is_replaced_while_threads_use_it():
     data = np.zeros(1000)
 
@@ -575,7 +647,10 @@ def test_caching_is_refused_by_numba():
     def outer(x):
         return compiled(x) + 1
 
-    with pytest.warns(NumbaWarning, match='Cannot cache compiled function "compiled"'):
+    with (
+        pytest.warns(NumbaWarning, match='Cannot cache compiled function "compiled"'),
+        pytest.warns(NumbaWarning, match="compiled has cache=True and is compiled in each process"),
+    ):
         assert compiled(2.0) == 4.0
     with pytest.warns(NumbaWarning, match='Cannot cache compiled function "outer"'):
         assert outer(2.0) == 5.0
@@ -669,6 +744,6 @@ def test_the_page_about_it_runs():
         name = f"<page {k}>"
         linecache.cache[name] = len(cell), None, cell.splitlines(keepends=True), name
         exec(compile(cell, name, "exec"), names)
-    assert len(cells) == 7
+    assert len(cells) == 8
     assert np.max(np.abs(names["slope"](names["root"], names["data"]))) < 1e-12
     assert np.array_equal(names["at"](np.ones(2)), [10.0, 10.0])

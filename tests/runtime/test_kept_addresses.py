@@ -3,15 +3,19 @@
 import ctypes
 import gc
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
+import llvmlite.binding
 import numpy as np
 import pytest
 from memory_in_use import in_use
-from numba import njit
+from numba import njit, typeof
 from numba.core.runtime import _nrt_python
 
 import nbta
+from nbta.api import cached_callers
 from nbta.compiler import build
 from nbta.eager import Request
 from nbta.runtime import entry_points, python_calls, settings
@@ -357,3 +361,17 @@ def test_what_njit_functions_look_at_lives():
         kept = churned()
         np.testing.assert_array_equal(compiled(x), 2 * np.arange(4.0) * x)
         del kept
+
+
+@row("entries and loops of functions that callers in Numba's disk cache call")
+def test_what_callers_from_the_disk_call_lives(monkeypatch):
+    module = ModuleType("kept_addresses_named")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    module.g = nbta.grad(lambda x: x * x)
+    compiled = njit(lambda x, g: g(x))
+    assert compiled(2.0, module.g) == 4.0
+    (symbol,) = typeof(module.g).symbols
+    found = llvmlite.binding.address_of_symbol(symbol)
+    del module.g
+    gc.collect()
+    assert found == cached_callers._holders[symbol].words.ctypes.data
