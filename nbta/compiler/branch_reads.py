@@ -7,13 +7,16 @@ with arithmetic alone have neither cost. So a read that cannot fail, or that hap
 that is taken, comes before them all.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 from nbta.compiler.access_sets import is_within
 from nbta.compiler.induction import Counts
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.program import Program, changes
 from nbta.compiler.stencils import stencils
 from nbta.compiler.sums import free_sums, goes_in_vectors
-from nbta.graph.graph import SubGraph, everything, running, subgraphs, substitute
+from nbta.graph.graph import Graph, SubGraph, everything, running, subgraphs, substitute
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import Loop, is_loop, origin
 from nbta.ops.core.arithmetic import add, multiply, subtract
@@ -43,30 +46,31 @@ def read_before_branches(program: Program) -> Program:
 
 def _safe_reads(counts, body) -> list[Operation]:
     """Reads of items in branches of a body that cannot fail, or happen in each iteration."""
-    always = _reads_in_any_case(counts, body)
+    always = reads_in_any_case(body, partial(place_of, counts))
     return [
         op
         for op in everything(body)
         if op.graph is not body
-        and _is_item(op)
-        and (is_within(counts, op) or _place(counts, op) in always)
+        and is_item_read(op)
+        and (is_within(counts, op) or place_of(counts, op) in always)
     ]
 
 
-def _is_item(op):
+def is_item_read(op: Operation) -> bool:
+    """Whether an operation reads an item that is a number."""
     return op.record is GETITEM and op.outputs[0].spec.rank == 0 and not op.control_inputs
 
 
-def _reads_in_any_case(counts, graph) -> set:
-    """The places that a body or a branch reads whenever it runs."""
-    found = {_place(counts, op) for op in graph.operations if _is_item(op)} - {None}
+def reads_in_any_case(graph: Graph, place: Callable) -> set:
+    """The places, of operations that read items, that a body or a branch reads whenever it runs."""
+    found = {place(op) for op in graph.operations if is_item_read(op)} - {None}
     for op in graph.operations:
         if op.record is CASE:
-            found |= set.intersection(*(_reads_in_any_case(counts, b) for b in subgraphs(op)))
+            found |= set.intersection(*(reads_in_any_case(each, place) for each in subgraphs(op)))
     return found
 
 
-def _place(counts, op):
+def place_of(counts: Counts, op: Operation) -> tuple | None:
     """What tells an item from others: its array, and its indices as linear forms."""
     if not all(map(is_integer, op.inputs[1:])):
         return None
@@ -76,7 +80,7 @@ def _place(counts, op):
 
 
 def _move(body: SubGraph, read: Operation) -> None:
-    inputs = [_outside(body, tensor) for tensor in read.inputs]
+    inputs = [outside(body, tensor) for tensor in read.inputs]
     if all(tensor is not None for tensor in inputs):
         with body.control_dependencies(None):
             made = body.create(GETITEM, inputs, dict(read.attrs))
@@ -84,7 +88,7 @@ def _move(body: SubGraph, read: Operation) -> None:
         substitute(read.graph, {read.outputs[0]: read.graph.resolve(made.outputs[0])})
 
 
-def _outside(body, tensor) -> Tensor | None:
+def outside(body, tensor) -> Tensor | None:
     """A tensor of a branch in the body around it, where it is captured or an index."""
     while tensor in tensor.graph.sources and tensor.graph is not body:
         tensor = tensor.graph.sources[tensor]
@@ -95,7 +99,7 @@ def _outside(body, tensor) -> Tensor | None:
         return constant_in(body, op.attrs["value"])
     if op.record not in _INDICES or not is_integer(tensor) or op.control_inputs:
         return None
-    inputs = [_outside(body, each) for each in op.inputs]
+    inputs = [outside(body, each) for each in op.inputs]
     if any(each is None for each in inputs):
         return None
     with body.control_dependencies(None):
