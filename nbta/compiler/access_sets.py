@@ -141,11 +141,14 @@ def indices_of(op: Operation) -> list:
     return indexes_of(op.attrs["key"], scalars, x.spec.shape)
 
 
-def is_within(counts: Counts, op: Operation) -> bool:
-    """Whether an item that an operation reads or changes is known to be one of the array's."""
-    x = op.inputs[0]
+def is_within(counts: Counts, op: Operation, graph: SubGraph | None = None) -> bool:
+    """Whether an item that an operation reads or changes is known to be one of the array's.
+
+    It is where a graph runs: that of the operation, or one around it.
+    """
+    x, graph = op.inputs[0], graph or op.graph
     return all(
-        counts.is_within(index, counts.length(x, axis), op.graph)
+        counts.is_within(index, counts.length(x, axis), graph)
         for axis, index in enumerate(indices_of(op))
         if not isinstance(index, slice)
     )

@@ -52,7 +52,7 @@ def _safe_reads(counts, body) -> list[Operation]:
         for op in everything(body)
         if op.graph is not body
         and is_item_read(op)
-        and (is_within(counts, op) or place_of(counts, op) in always)
+        and (is_within(counts, op, body) or place_of(counts, op) in always)
     ]
 
 

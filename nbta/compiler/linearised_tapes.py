@@ -48,7 +48,7 @@ from nbta.ops.arrays.tensor_arrays import (
     build,
 )
 from nbta.ops.core.arithmetic import ADD_N, add, less
-from nbta.ops.core.dispatch import CONSTANT, PARAMETER, as_tensor, special
+from nbta.ops.core.dispatch import PARAMETER, as_tensor, special
 from nbta.ops.core.filling import zeros
 from nbta.ops.indexing.items import add_item, getitem
 from nbta.ops.indexing.joining import concatenate, stack
