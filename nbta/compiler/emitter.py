@@ -57,9 +57,6 @@ from nbta.tuning import (
     WATCHED_ITERATIONS,
 )
 
-#: An index that is as small has wrapped around.
-FAR_BELOW = -(2**62)
-
 
 def emit_python_call(code, op) -> None:
     """Hand the inputs over, call Python, take the results."""
@@ -1106,7 +1103,7 @@ class Emitter(Code):
             head.add(assign(name, f"{iterations} > {COUNTED_ITERATIONS}"))
         ends = [first, f"{first} + {form[1]} * ({iterations} - 1)"] if form[1] else [first]
         # iterations that do not come to the index may have one below 0, but none that wraps around
-        low = FAR_BELOW if between is None and counts.is_index_in(index, graph) else 0
+        low = -(2**62) if between is None and counts.is_index_in(index, graph) else 0
         doubts = [f"{end} < {low} or {end} >= {dimension}" for end in ends]
         if form != self.counts.affine(index, body):  # it is so between the ends alone
             doubts.append(at_end)

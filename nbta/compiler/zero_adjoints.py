@@ -16,8 +16,14 @@ from itertools import product
 from operator import is_
 from typing import NamedTuple
 
-from nbta.compiler.access_sets import indices_of
-from nbta.compiler.branch_reads import is_item_read, outside, place_of, reads_in_any_case
+from nbta.compiler.access_sets import (
+    indices_of,
+    is_item_read,
+    is_movable,
+    moved,
+    place_of,
+    reads_in_any_case,
+)
 from nbta.compiler.induction import Counts
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.program import Program, changes
@@ -176,7 +182,7 @@ def _at_start(body, tensor):
     op = tensor.op
     if op.record is not GETITEM or (tensor.graph is body and _first(op.inputs[0]) is op.inputs[0]):
         return tensor
-    indices = [outside(body, index) for index in op.inputs[1:]]
+    indices = [moved(body, index) for index in op.inputs[1:]]
     read = body.create(GETITEM, [_first(op.inputs[0]), *indices], dict(op.attrs))
     keep_shapes(op.outputs, read.outputs)
     return read.outputs[0]
@@ -252,7 +258,7 @@ def _items(counts, body, taken) -> list[Tensor] | None:
     always = reads_in_any_case(body, partial(_place, counts))
     known = (
         tensor.graph is body
-        or (place in always and all(outside(body, i) is not None for i in tensor.op.inputs[1:]))
+        or (place in always and all(is_movable(body, index) for index in tensor.op.inputs[1:]))
         for place, tensor in found.items()
     )
     return list(found.values()) if all(known) else None
