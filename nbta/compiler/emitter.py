@@ -1103,7 +1103,8 @@ class Emitter(Code):
             head.add(assign(name, f"{iterations} > {COUNTED_ITERATIONS}"))
         ends = [first, f"{first} + {form[1]} * ({iterations} - 1)"] if form[1] else [first]
         # iterations that do not come to the index may have one below 0, but none that wraps around
-        low = -(2**62) if between is None and counts.is_index_in(index, graph) else 0
+        in_branch = between is None and graph is not body
+        low = -(2**62) if in_branch and counts.is_index_in(index, graph) else 0
         doubts = [f"{end} < {low} or {end} >= {dimension}" for end in ends]
         if form != self.counts.affine(index, body):  # it is so between the ends alone
             doubts.append(at_end)
