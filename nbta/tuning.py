@@ -92,6 +92,11 @@ SHIFTED_PRICE = _row(
     "Such a value, a tape's in the next iteration, is read there: as much as the cheapest "
     "element.",
 )  # fmt: skip
+ONCE_PRICE = _row(
+    1, "price", "compiler.least_saved",
+    "A number that no iteration changes is saved once, by the loop around: the least that is not "
+    "nothing.",
+)  # fmt: skip
 ARRAY_PRICE = _row(
     64, "times the price of a number", "compiler.least_saved",
     "Stands for the items of an array, whose number is not known where prices are compared.",

@@ -5,18 +5,22 @@ linear forms in the numbers of iterations, as in `overwrite_analysis`.
 """
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import NamedTuple
 
 from nbta.compiler.induction import Counts, Iteration, Linear
-from nbta.graph.graph import SubGraph, live
+from nbta.graph.graph import Graph, SubGraph, live, subgraphs
 from nbta.graph.operation import Operation, Tensor
-from nbta.graph.views import Branch, Loop, Variable
-from nbta.ops.core.dispatch import PARAMETER
+from nbta.graph.views import Branch, Loop, Variable, origin
+from nbta.ops.core.arithmetic import add, multiply, subtract
+from nbta.ops.core.dispatch import CONSTANT, PARAMETER, constant_in
 from nbta.ops.indexing.items import ADD_ITEM, GETITEM, SET_ITEM, indexes_of
 from nbta.ops.loops.branch import CASE
+from nbta.ops.loops.iteration_counts import is_integer
 
 #: Records of operations that read or change an item, or a part, of an array.
 OF_ITEMS = frozenset((GETITEM, SET_ITEM, ADD_ITEM))
+_OF_INDICES = frozenset((add.record, subtract.record, multiply.record))
 
 
 class Touched(NamedTuple):
@@ -141,11 +145,14 @@ def indices_of(op: Operation) -> list:
     return indexes_of(op.attrs["key"], scalars, x.spec.shape)
 
 
-def is_within(counts: Counts, op: Operation) -> bool:
-    """Whether an item that an operation reads or changes is known to be one of the array's."""
-    x = op.inputs[0]
+def is_within(counts: Counts, op: Operation, graph: SubGraph | None = None) -> bool:
+    """Whether an item that an operation reads or changes is known to be one of the array's.
+
+    It is where a graph runs: that of the operation, or one around it.
+    """
+    x, graph = op.inputs[0], graph or op.graph
     return all(
-        counts.is_within(index, counts.length(x, axis), op.graph)
+        counts.is_within(index, counts.length(x, axis), graph)
         for axis, index in enumerate(indices_of(op))
         if not isinstance(index, slice)
     )
@@ -181,3 +188,55 @@ def _form(counts, part):
         return None
     form = Linear(part) if type(part) is int else counts.number(part)
     return form if counts.is_natural(form) else None  # others wrap around
+
+
+def is_item_read(op: Operation) -> bool:
+    """Whether an operation reads an item that is a number."""
+    return op.record is GETITEM and op.outputs[0].spec.rank == 0 and not op.control_inputs
+
+
+def reads_in_any_case(graph: Graph, place: Callable) -> set:
+    """The places, of operations that read items, that a body or a branch reads whenever it runs."""
+    found = {place(op) for op in graph.operations if is_item_read(op)} - {None}
+    for op in graph.operations:
+        if op.record is CASE:
+            found |= set.intersection(*(reads_in_any_case(each, place) for each in subgraphs(op)))
+    return found
+
+
+def place_of(counts: Counts, op: Operation) -> tuple | None:
+    """What tells an item from others: its array, and its indices as linear forms."""
+    if not all(map(is_integer, op.inputs[1:])):
+        return None
+    forms = (counts.number(index) for index in op.inputs[1:])
+    places = tuple((form.constant, frozenset(form.terms.items())) for form in forms)
+    return origin(op.inputs[0]), op.attrs["key"], places
+
+
+def is_movable(body: SubGraph, tensor: Tensor) -> bool:
+    """Whether a body around a branch has a tensor of it, or can compute it: an index."""
+    tensor = _captured_from(body, tensor)
+    op = tensor.op
+    if tensor.graph is body or op.record is CONSTANT:
+        return True
+    known = op.record in _OF_INDICES and is_integer(tensor) and not op.control_inputs
+    return known and all(is_movable(body, each) for each in op.inputs)
+
+
+def _captured_from(body, tensor):
+    while tensor in tensor.graph.sources and tensor.graph is not body:
+        tensor = tensor.graph.sources[tensor]
+    return tensor
+
+
+def moved(body: SubGraph, tensor: Tensor) -> Tensor:
+    """A movable tensor of a branch in the body around it."""
+    tensor = _captured_from(body, tensor)
+    op = tensor.op
+    if tensor.graph is body:
+        return tensor
+    if op.record is CONSTANT:
+        return constant_in(body, op.attrs["value"])
+    inputs = [moved(body, each) for each in op.inputs]
+    with body.control_dependencies(None):
+        return body.create(op.record, inputs, dict(op.attrs)).outputs[0]

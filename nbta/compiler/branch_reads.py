@@ -7,22 +7,26 @@ with arithmetic alone have neither cost. So a read that cannot fail, or that hap
 that is taken, comes before them all.
 """
 
-from nbta.compiler.access_sets import is_within
+from functools import partial
+
+from nbta.compiler.access_sets import (
+    is_item_read,
+    is_movable,
+    is_within,
+    moved,
+    place_of,
+    reads_in_any_case,
+)
 from nbta.compiler.induction import Counts
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.program import Program, changes
 from nbta.compiler.stencils import stencils
 from nbta.compiler.sums import free_sums, goes_in_vectors
-from nbta.graph.graph import SubGraph, everything, running, subgraphs, substitute
-from nbta.graph.operation import Operation, Tensor
-from nbta.graph.views import Loop, is_loop, origin
-from nbta.ops.core.arithmetic import add, multiply, subtract
-from nbta.ops.core.dispatch import CONSTANT, constant_in
+from nbta.graph.graph import SubGraph, everything, running, substitute
+from nbta.graph.operation import Operation
+from nbta.graph.views import Loop, is_loop
 from nbta.ops.indexing.items import GETITEM
 from nbta.ops.loops.branch import CASE
-from nbta.ops.loops.iteration_counts import is_integer
-
-_INDICES = frozenset((add.record, subtract.record, multiply.record))
 
 
 @contract(requires=[Fact.RANKS])
@@ -43,60 +47,20 @@ def read_before_branches(program: Program) -> Program:
 
 def _safe_reads(counts, body) -> list[Operation]:
     """Reads of items in branches of a body that cannot fail, or happen in each iteration."""
-    always = _reads_in_any_case(counts, body)
+    always = reads_in_any_case(body, partial(place_of, counts))
     return [
         op
         for op in everything(body)
         if op.graph is not body
-        and _is_item(op)
-        and (is_within(counts, op) or _place(counts, op) in always)
+        and is_item_read(op)
+        and (is_within(counts, op, body) or place_of(counts, op) in always)
     ]
 
 
-def _is_item(op):
-    return op.record is GETITEM and op.outputs[0].spec.rank == 0 and not op.control_inputs
-
-
-def _reads_in_any_case(counts, graph) -> set:
-    """The places that a body or a branch reads whenever it runs."""
-    found = {_place(counts, op) for op in graph.operations if _is_item(op)} - {None}
-    for op in graph.operations:
-        if op.record is CASE:
-            found |= set.intersection(*(_reads_in_any_case(counts, b) for b in subgraphs(op)))
-    return found
-
-
-def _place(counts, op):
-    """What tells an item from others: its array, and its indices as linear forms."""
-    if not all(map(is_integer, op.inputs[1:])):
-        return None
-    forms = (counts.number(index) for index in op.inputs[1:])
-    places = tuple((form.constant, frozenset(form.terms.items())) for form in forms)
-    return origin(op.inputs[0]), op.attrs["key"], places
-
-
 def _move(body: SubGraph, read: Operation) -> None:
-    inputs = [_outside(body, tensor) for tensor in read.inputs]
-    if all(tensor is not None for tensor in inputs):
+    if all(is_movable(body, tensor) for tensor in read.inputs):
+        inputs = [moved(body, tensor) for tensor in read.inputs]
         with body.control_dependencies(None):
             made = body.create(GETITEM, inputs, dict(read.attrs))
         made.location = read.location
         substitute(read.graph, {read.outputs[0]: read.graph.resolve(made.outputs[0])})
-
-
-def _outside(body, tensor) -> Tensor | None:
-    """A tensor of a branch in the body around it, where it is captured or an index."""
-    while tensor in tensor.graph.sources and tensor.graph is not body:
-        tensor = tensor.graph.sources[tensor]
-    op = tensor.op
-    if tensor.graph is body:
-        return tensor
-    if op.record is CONSTANT:
-        return constant_in(body, op.attrs["value"])
-    if op.record not in _INDICES or not is_integer(tensor) or op.control_inputs:
-        return None
-    inputs = [_outside(body, each) for each in op.inputs]
-    if any(each is None for each in inputs):
-        return None
-    with body.control_dependencies(None):
-        return body.create(op.record, inputs, dict(op.attrs)).outputs[0]

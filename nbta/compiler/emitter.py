@@ -1102,7 +1102,10 @@ class Emitter(Code):
             name = self._guards[place] = self.name("u")
             head.add(assign(name, f"{iterations} > {COUNTED_ITERATIONS}"))
         ends = [first, f"{first} + {form[1]} * ({iterations} - 1)"] if form[1] else [first]
-        doubts = [f"{end} < 0 or {end} >= {dimension}" for end in ends]
+        # iterations that do not come to the index may have one below 0, but none that wraps around
+        in_branch = between is None and graph is not body
+        low = -(2**62) if in_branch and counts.is_index_in(index, graph) else 0
+        doubts = [f"{end} < {low} or {end} >= {dimension}" for end in ends]
         if form != self.counts.affine(index, body):  # it is so between the ends alone
             doubts.append(at_end)
         for doubt in doubts:

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from nbta import shapes
 from nbta.graph.graph import Analysis, Graph, SubGraph, lies_in
 from nbta.graph.operation import Tensor
-from nbta.graph.views import Loop, is_loop, origin, variable_of
+from nbta.graph.views import Branch, Loop, is_branch, is_loop, origin, variable_of
 from nbta.ops.arrays.tensor_arrays import CREATE, GATHER, SIZE
-from nbta.ops.core.arithmetic import add, maximum, multiply, subtract
+from nbta.ops.core.arithmetic import add, maximum, mod, multiply, subtract
 from nbta.ops.core.dispatch import CONSTANT, PARAMETER
 from nbta.ops.core.filling import RANGE
 from nbta.ops.core.shaping import CAST, IDENTITY, SHAPE
@@ -114,8 +114,11 @@ def _is_there(tensor):
 
 
 def _is_natural(atom):
-    if isinstance(atom, Tensor):  # a counter of iterations, or the size of an array
-        return atom.op.record is SIZE or (atom.op.record is WHILE and atom.index == 0)
+    if isinstance(atom, Tensor):  # a counter of iterations, the size of an array, a remainder
+        op = atom.op
+        if op.record is mod.record:
+            return (constant_of(op.inputs[1]) or 0) > 0
+        return op.record is SIZE or (op.record is WHILE and atom.index == 0)
     return True
 
 
@@ -365,10 +368,42 @@ class Counts(Analysis):
         if any(body is Loop(body.owner).cond for body in bodies):
             return False  # there may be no iteration any more
         low, high = self.number(index), length - Linear(1) - self.number(index)
-        for bound in map(self.bound, bodies):
+        return self._is_natural_in(low, graph) and self._is_natural_in(high, graph)
+
+    def is_index_in(self, index: Tensor, graph) -> bool:
+        """Whether an integer is proven not to be negative where a graph runs.
+
+        At most one of its terms is of unknown size, so that a number which is too large for an
+        index of 64 bits wraps around to far below 0.
+        """
+        form = self.number(index)
+        unknown = [n for atom, n in form.terms.items() if not _is_natural(atom)]
+        return unknown in ([], [1], [-1]) and self._is_natural_in(form, graph)
+
+    def _is_natural_in(self, number, graph):
+        """Whether a form is proven not to be negative where a graph runs.
+
+        Where it runs, so does each loop around it, and each branch is the one that was taken: in
+        ``if c >= w: best[c - w]`` the index is no less than 0.
+        """
+        for bound in map(self.bound, around(graph)):
             if bound is not None:
-                low, high = positive(low, bound), positive(high, bound)
-        return self.is_natural(low) and self.is_natural(high)
+                number = positive(number, bound)
+        return self.is_natural(number) or any(
+            self.is_natural(number - known) for known in self._taken_for(graph)
+        )
+
+    def _taken_for(self, graph) -> Iterator[Linear]:
+        """Forms that are not negative, as the branches that a graph lies in would not run else."""
+        for branch in branches_around(graph):
+            case = Branch(branch.owner)
+            if case.index.dtype.kind != "b":
+                continue
+            holds = branch is case.branches[0]
+            for limit in map(compared, tests_of(case.index) if holds else [case.index]):
+                if limit is not None and is_integer(limit.low) and is_integer(limit.high):
+                    left = self.number(limit.high) - self.number(limit.low) + limit.more
+                    yield left - Linear(1) if holds else left * -1
 
 
 def positive(number: Linear, bound: Linear) -> Linear:
@@ -384,6 +419,14 @@ def around(graph) -> Iterator[SubGraph]:
     """The bodies and conditions of loops that a graph is, or lies in, from the inside."""
     while isinstance(graph, SubGraph) and graph.owner is not None:
         if is_loop(graph.owner):
+            yield graph
+        graph = graph.outer
+
+
+def branches_around(graph) -> Iterator[SubGraph]:
+    """The branches that a graph is, or lies in, from the inside."""
+    while isinstance(graph, SubGraph) and graph.owner is not None:
+        if is_branch(graph.owner):
             yield graph
         graph = graph.outer
 

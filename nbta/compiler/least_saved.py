@@ -15,16 +15,17 @@ from nbta.compiler.passes import prune
 from nbta.compiler.products import is_multiplied
 from nbta.compiler.program import Program, changes
 from nbta.compiler.recompute import Again, is_cheap, outermost_loop, saved_by
-from nbta.compiler.tapes import Tapes, can_shift
+from nbta.compiler.tapes import Tapes, can_shift, is_invariant
 from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in, substitute
 from nbta.graph.operation import DATA
-from nbta.graph.views import Loop, is_body_of_branch, origin
+from nbta.graph.views import Loop, is_body_of_branch, is_loop, origin
 from nbta.ops.loops.residuals import SAVE, restore
 from nbta.tuning import (
     ARRAY_PRICE,
     BYTE_PRICE,
     ENDLESS_PRICE,
+    ONCE_PRICE,
     OPERATION_PRICE,
     SHIFTED_PRICE,
     TAPE_PRICE,
@@ -156,16 +157,31 @@ class _Saved:
         return 0 if value.op.record.selects else _price(value, OPERATION_PRICE)
 
     def _price_to_save(self, value):
-        """What a tape costs: nothing where there is one in any case, little if a place further."""
+        """What a tape costs.
+
+        Nothing where there is one in any case, next to nothing where all iterations have the same
+        number, and little if it is a tape of the next iteration.
+        """
         tape = self._own.get(value)
         fixed = tape and value not in self._needed and self._place_here(tape) is not None
         before = (v.parameter for v in self._loop.variables()[1:] if v.following is value)
         shifted = any(p in self._needed and can_shift(self._tapes, self._own[p]) for p in before)
         if fixed or value in self._unlike:
             return 0 if fixed else ENDLESS_PRICE
+        if self._is_saved_once(value):
+            return ONCE_PRICE
         return _price(
             value, SHIFTED_PRICE if shifted else max(TAPE_PRICE, BYTE_PRICE * value.dtype.itemsize)
         )
+
+    def _is_saved_once(self, value):
+        """Whether the loop around this one saves a number once for all iterations of this one.
+
+        `linearised_tapes` has it so where nothing in this loop changes the number.
+        """
+        owner = getattr(self._loop.op.graph, "owner", None)
+        is_nested = owner is not None and is_loop(owner)
+        return is_nested and value.spec.rank == 0 and is_invariant(value, self._body)
 
     def _from_nothing(self, value):
         """A value in the adjoint iteration that no tape need bring, such as a counter."""

@@ -23,7 +23,7 @@ from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
 from nbta.compiler.shape_vectors import shape_in
-from nbta.compiler.tapes import Tape, Tapes, is_shadow, made
+from nbta.compiler.tapes import Tape, Tapes, is_invariant, is_shadow, made
 from nbta.graph.graph import everything, lies_in, running, subgraphs, substitute
 from nbta.graph.labels import SAVED, call_after
 from nbta.graph.operation import DATA, FLOW, FLOW_SPEC, TAPES, Facts, Operation, Spec, Tensor
@@ -48,7 +48,7 @@ from nbta.ops.arrays.tensor_arrays import (
     build,
 )
 from nbta.ops.core.arithmetic import ADD_N, add, less
-from nbta.ops.core.dispatch import CONSTANT, PARAMETER, as_tensor, special
+from nbta.ops.core.dispatch import PARAMETER, as_tensor, special
 from nbta.ops.core.filling import zeros
 from nbta.ops.indexing.items import add_item, getitem
 from nbta.ops.indexing.joining import concatenate, stack
@@ -258,23 +258,7 @@ def _is_saved_around(leaf):
     """Whether a loop in the body of another one saves one number, always the same."""
     plain = _is_number(leaf.value) and len(leaf.owners) > 1 and is_loop(leaf.owners[1])
     plain = plain and all(op.record is RESTORE and iterations for op, iterations in leaf.reads)
-    return plain and _is_invariant(leaf.value, leaf.tape.body)
-
-
-def _is_invariant(value, body):
-    """Whether a value is loop invariant: computed without effects from values around a body."""
-    seen, todo = set(), [origin(value)]
-    while todo:
-        source = todo.pop()
-        op = source.op
-        if source in seen or op.record is CONSTANT or not lies_in(source.graph, body):
-            continue
-        plain = op.record.pure and not subgraphs(op) and not op.control_inputs
-        if op.record is PARAMETER or source.graph is not body or not plain:
-            return False
-        seen.add(source)
-        todo += map(origin, op.inputs)
-    return True
+    return plain and is_invariant(leaf.value, leaf.tape.body)
 
 
 def _save_around(leaf, nests):

@@ -8,7 +8,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from nbta.compiler.induction import Counts, Iteration, Linear, around, depth, is_outside
-from nbta.graph.graph import SubGraph, lies_in, running
+from nbta.graph.graph import SubGraph, lies_in, running, subgraphs
 from nbta.graph.operation import DATA, FLOW, Operation, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.views import (
@@ -373,3 +373,19 @@ def saved_variable(tape) -> Variable | None:
     """The variable that a tape has; None where it has something else, or the counter."""
     variables = Loop(tape.loop).variables()[1:]
     return next((v for v in variables if v.parameter is tape.value), None)
+
+
+def is_invariant(value: Tensor, body: SubGraph) -> bool:
+    """Whether a value is loop invariant: computed without effects from values around a body."""
+    seen, todo = set(), [origin(value)]
+    while todo:
+        source = todo.pop()
+        op = source.op
+        if source in seen or op.record is CONSTANT or not lies_in(source.graph, body):
+            continue
+        plain = op.record.pure and not subgraphs(op) and not op.control_inputs
+        if op.record is PARAMETER or source.graph is not body or not plain:
+            return False
+        seen.add(source)
+        todo += map(origin, op.inputs)
+    return True

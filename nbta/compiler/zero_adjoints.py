@@ -11,21 +11,29 @@ they must be the variables themselves. An adjoint that is exactly zero stays zer
 it meets (`docs/design_notes/strong_zeros.md`), so that nothing is lost.
 """
 
+from functools import partial
 from itertools import product
 from operator import is_
 from typing import NamedTuple
 
-from nbta.compiler.access_sets import indices_of
+from nbta.compiler.access_sets import (
+    indices_of,
+    is_item_read,
+    is_movable,
+    moved,
+    place_of,
+    reads_in_any_case,
+)
 from nbta.compiler.induction import Counts
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.program import Program, changes
 from nbta.compiler.promoted_items import promotable
 from nbta.compiler.sums import goes_in_vectors, is_free_of_loops
 from nbta.graph.copying import Copy, copied, keep_shapes
-from nbta.graph.graph import SubGraph, at_line, keep_live, running
+from nbta.graph.graph import SubGraph, at_line, everything, keep_live, running, subgraphs
 from nbta.graph.operation import DATA, Facts, Operation, Tensor, is_inexact
 from nbta.graph.order import ordered
-from nbta.graph.views import Branch, Loop, is_loop
+from nbta.graph.views import Branch, Loop, is_body_of_branch, is_loop
 from nbta.ops.arrays.tensor_arrays import READ, WRITE
 from nbta.ops.core.arithmetic import (
     ADD_N,
@@ -63,12 +71,13 @@ class _Given(NamedTuple):
     ----------
     truths : dict
         Truth values, by tensor.
-    cleared : set of Operation
-        What sets an item to zero that is zero.
+    taken : dict
+        Reads of items that are zero as an iteration finds them, and what sets those to zero, each
+        with the array as the iteration finds it.
     """
 
     truths: dict[Tensor, bool]
-    cleared: set[Operation]
+    taken: dict[Operation, Tensor]
 
 
 @contract(requires=[Fact.RANKS])
@@ -82,7 +91,7 @@ def skip_zero_adjoints(program: Program) -> Program:
             loop = Loop(op)
             in_vectors = goes_in_vectors(loop, counts) or promotable(loop, counts)
             if is_free_of_loops(loop) and not in_vectors:
-                found += _plan(loop, writes)
+                found += _plan(loop, writes, counts)
     for loop, states, starts in found:
         _branch(loop, states, starts)
     return program
@@ -97,14 +106,14 @@ def _writes(program):
     return found
 
 
-def _plan(loop, writes):
+def _plan(loop, writes, counts):
     """A loop whose iterations may be skipped, with its adjoints and what they start from."""
     states = [v for v in loop.variables() if is_inexact(v.parameter.dtype) and _is_data(v)]
     taken = _taken(loop, states)
-    if not states or (taken and not _moves(states, taken)):
+    if not states or (taken and not _moves(loop.body, states, taken)):
         return []
-    replacing = _replacing(loop, writes)
-    starts = _starts(states, taken, list(replacing))
+    items, replacing = _items(counts, loop.body, taken), _replacing(loop, writes)
+    starts = None if items is None else _starts(states, taken, items, list(replacing))
     if starts is None:
         return []
     for tensor, value in starts:
@@ -132,7 +141,7 @@ def _branch(loop, states, starts):
     places = {v.place for v in states}
     others = [t for place, t in enumerate(body.outputs) if place not in places]
     with body.as_default(), body.control_dependencies(None), at_line(loop.op.location):
-        found = [_is_otherwise(tensor, value) for tensor, value in starts]
+        found = [_is_otherwise(_at_start(body, tensor), value) for tensor, value in starts]
         taken = found[0]
         for other in found[1:]:
             taken = logical_or(taken, other)
@@ -163,6 +172,22 @@ class _Around(dict):
         return self[tensor]
 
 
+def _at_start(body, tensor):
+    """An item as an iteration finds it, where it is taken after changes or in a branch.
+
+    The changes before it are none where the iteration has nothing to do, so that the branch can
+    make them. If they were made before it, an iteration would need the array from before them,
+    too: one that copied tables of 200 by 200 numbers took 6,000 functions.
+    """
+    op = tensor.op
+    if op.record is not GETITEM or (tensor.graph is body and _first(op.inputs[0]) is op.inputs[0]):
+        return tensor
+    indices = [moved(body, index) for index in op.inputs[1:]]
+    read = body.create(GETITEM, [_first(op.inputs[0]), *indices], dict(op.attrs))
+    keep_shapes(op.outputs, read.outputs)
+    return read.outputs[0]
+
+
 def _is_otherwise(tensor, value):
     if tensor.dtype.kind != "b":
         return not_equal(tensor, as_tensor(tensor.dtype.type(0)))
@@ -172,26 +197,25 @@ def _is_otherwise(tensor, value):
 # What an adjoint iteration starts from.
 
 
-def _starts(states, taken, truths):
+def _starts(states, taken, items, truths):
     """What leaves all adjoints unchanged where it is as it mostly is: ``(tensor, value)``.
 
     Adjoints are zero then, and truth values are what they are in iterations that replace nothing.
     None where there is nothing of that kind.
     """
-    cleared = {change for changes in taken.values() for change in changes}
     for values in product((False, True), repeat=len(truths)):
-        given = _Given(dict(zip(truths, values, strict=True)), cleared)
-        if (taken or truths) and _are_unchanged(states, dict.fromkeys(taken, ZERO), given):
-            return [*((tensor, False) for tensor in taken), *given.truths.items()]
+        given = _Given(dict(zip(truths, values, strict=True)), taken)
+        if (taken or truths) and _are_unchanged(states, {}, given):
+            return [*((tensor, False) for tensor in items), *given.truths.items()]
     scalars = [v.parameter for v in states if v.parameter.spec.rank == 0]
-    given = _Given({}, cleared)
-    if not taken or not _are_unchanged(states, dict.fromkeys((*taken, *scalars), ZERO), given):
+    given = _Given({}, taken)
+    if not taken or not _are_unchanged(states, dict.fromkeys(scalars, ZERO), given):
         return None
     for scalar in scalars.copy():
         fewer = [other for other in scalars if other is not scalar]
-        if _are_unchanged(states, dict.fromkeys((*taken, *fewer), ZERO), given):
+        if _are_unchanged(states, dict.fromkeys(fewer, ZERO), given):
             scalars = fewer
-    found = (*taken, *scalars)
+    found = (*items, *scalars)
     return [(tensor, False) for tensor in found] if len(found) <= SKIPPED_ADJOINTS else None
 
 
@@ -202,25 +226,61 @@ def _are_unchanged(states, known, given):
 
 
 def _taken(loop, states):
-    """Items of adjoints that a body reads, each with what sets them to zero then."""
+    """Reads of adjoints, in a body and its branches, and what sets the same items to zero then.
+
+    By operation, the array as an iteration finds it.
+    """
     parameters, found = {v.parameter for v in states}, {}
-    cleared = [
-        op for op in loop.body.operations if op.record is SET_ITEM and _is_zero(op.inputs[1])
-    ]
-    for op in loop.body.operations:
-        is_item = op.record is GETITEM and op.outputs[0].spec.rank == 0
-        if is_item and _first(op.inputs[0]) in parameters:
-            changes = [c for c in cleared if c.inputs[0] is op.inputs[0] and _is_there(op, c)]
-            if changes:
-                found[op.outputs[0]] = changes
+    operations = list(everything(loop.body))
+    cleared = [op for op in operations if op.record is SET_ITEM and _is_zero(op.inputs[1])]
+    for op in filter(is_item_read, operations):
+        first = _first(op.inputs[0])
+        changes = [c for c in cleared if c.inputs[0] is op.inputs[0] and _is_there(op, c)]
+        if changes and first in parameters:
+            found |= dict.fromkeys((op, *changes), first)
     return found
 
 
+def _items(counts, body, taken) -> list[Tensor] | None:
+    """The items that an iteration takes, each once; None where it may be without one of them.
+
+    An item that the iteration reads in any case is there at its start, too.
+    """
+    found = {}
+    for op in (op for op in taken if op.record is GETITEM):
+        place = _place(counts, op)
+        if place is None or op.graph is body:
+            found[place or op] = op.outputs[0]
+        else:
+            found.setdefault(place, op.outputs[0])
+    if all(tensor.graph is body for tensor in found.values()):
+        return list(found.values())
+    always = reads_in_any_case(body, partial(_place, counts))
+    known = (
+        tensor.graph is body
+        or (place in always and all(is_movable(body, index) for index in tensor.op.inputs[1:]))
+        for place, tensor in found.items()
+    )
+    return list(found.values()) if all(known) else None
+
+
+def _place(counts, op):
+    """What tells an item from others, in whichever version of its array."""
+    place = place_of(counts, op)
+    return place and (_first(op.inputs[0]), *place[1:])
+
+
 def _first(version):
-    """The array that a version is one of."""
-    while version.op.record in (SET_ITEM, ADD_ITEM):
-        version = version.op.inputs[0]
-    return version
+    """The array that a version is one of, as the loop around has it."""
+    while True:
+        if version.op.record in (SET_ITEM, ADD_ITEM):
+            version = version.op.inputs[0]
+        elif version.op.record is CASE:
+            version = Branch(version.op).branches[0].outputs[version.index]
+        elif is_body_of_branch(version.graph) and version in version.graph.sources:
+            version = version.graph.sources[version]
+        else:
+            return version
 
 
 def _is_there(read, change):
@@ -230,33 +290,55 @@ def _is_there(read, change):
     return same and all(one is other or (type(one) is int and one == other) for one, other in pairs)
 
 
-def _moves(states, taken):
-    """Whether what is added to an array that adjoints are taken from has been chosen."""
-    sources = {_first(tensor.op.inputs[0]) for tensor in taken}
-    values = [
-        op.inputs[1] for v in states if v.parameter in sources for op in _additions(v.following)
-    ]
-    return bool(values) and all(map(_is_chosen, values))
+def _moves(body, states, taken):
+    """Whether an adjoint that is taken goes to one item alone, which is chosen among some."""
+    sources = set(taken.values())
+    moved = [_moved(v.following) for v in states if v.parameter in sources]
+    number = 1 + sum(each.others for each in moved)
+    return any(each.is_choice for each in moved) and number <= _most_taken(body, taken)
 
 
-def _additions(version):
-    """What adds to an array, in branches too."""
-    while version.op.record in (SET_ITEM, ADD_ITEM, CASE):
+class _Moved(NamedTuple):
+    """To which items of an array an iteration adds.
+
+    Attributes
+    ----------
+    is_choice : bool
+        Whether a truth value, or a branch, chooses one among some.
+    others : int
+        How many more there are.
+    before : Tensor or None
+        The version that they are added to, around a branch.
+    """
+
+    is_choice: bool
+    others: int
+    before: Tensor | None
+
+
+def _moved(version) -> _Moved:
+    is_choice, others = False, 0
+    while version is not None and version.op.record in (SET_ITEM, ADD_ITEM, CASE):
         op = version.op
         if op.record is CASE:
-            branches = Branch(op).branches
-            ends = [branch.outputs[version.index] for branch in branches]
-            for end in ends:
-                yield from _additions(end)
-            starts = {b.sources.get(_first(e)) for b, e in zip(branches, ends, strict=True)}
-            start = starts.pop() if len(starts) == 1 else None
-            if start is None:
-                return
-            version = start
+            ways = [_moved(branch.outputs[version.index]) for branch in Branch(op).branches]
+            is_choice = is_choice or any(way.is_choice or way.others for way in ways)
+            others += max(0, *(way.others - (not way.is_choice) for way in ways))
+            version = ways[0].before
         else:
             if op.record is ADD_ITEM:
-                yield op
+                is_chosen = _is_chosen(op.inputs[1])
+                is_choice, others = is_choice or is_chosen, others + (not is_chosen)
             version = op.inputs[0]
+    before = None if version is None else getattr(version.graph, "sources", {}).get(version)
+    return _Moved(is_choice, others, before)
+
+
+def _most_taken(graph, taken):
+    """How many items a body takes at most, in any of its branches."""
+    own = sum(op in taken and op.record is GETITEM for op in graph.operations)
+    cases = (op for op in graph.operations if op.record is CASE)
+    return own + sum(max(_most_taken(way, taken) for way in subgraphs(op)) for op in cases)
 
 
 def _is_chosen(value):
@@ -399,12 +481,15 @@ def _added_item(op, inputs, given):
     return [inputs[0]] if isinstance(inputs[1], _Nothing) else None
 
 
+def _item(op, inputs, given):
+    """An item that is zero, of an array that nothing has changed."""
+    return [ZERO] if given.taken.get(op) is inputs[0] else _linear(op, inputs, given)
+
+
 def _set_item(op, inputs, given):
     """A zero where an item was zero."""
-    array, value = inputs[:2]
-    if not isinstance(value, _Nothing) or not isinstance(array, Tensor):
-        return None
-    return [array] if op in given.cleared else None
+    is_cleared = given.taken.get(op) is inputs[0] and isinstance(inputs[1], _Nothing)
+    return [inputs[0]] if is_cleared else None
 
 
 def _chosen(op, inputs, given):
@@ -435,6 +520,7 @@ _RULES = {
     add.record: _sum,
     subtract.record: _difference,
     ADD_N: _sum,
+    GETITEM: _item,
     ADD_ITEM: _added_item,
     SET_ITEM: _set_item,
     WHERE: _chosen,

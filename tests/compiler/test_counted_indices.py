@@ -7,6 +7,7 @@ import pytest
 from running import written
 
 import nbta
+from nbta.testing import check_grads
 
 #: Loops whose number of iterations only the run knows; {first}, {step} and {test} are drawn.
 PROGRAM = """
@@ -47,3 +48,44 @@ def test_it_follows_from_the_number_of_the_iteration(way, step, body, tmp_path):
         line for line in both.explain().splitlines() if f"an iteration of the loop {inner}" in line
     ]
     assert not [line for line in saved if line.strip().startswith(("j", "`j"))], saved
+
+
+def filled(v, w):
+    """A bag: the condition bounds the index of the other item from below."""
+    best = np.zeros(9)
+    for i in range(len(v)):
+        for c in range(8, -1, -1):
+            if c >= w[i]:
+                best[c] = max(best[c], best[c - w[i]] + v[i])
+    return np.sum(best * best)
+
+
+def filled_else(v, w):
+    best = np.zeros(9)
+    for i in range(len(v)):
+        for c in range(8, -1, -1):
+            if c < w[i]:
+                best[c] *= 1.5
+            else:
+                best[c] = max(best[c], best[c - w[i]] + v[i])
+    return np.sum(best * best)
+
+
+@pytest.mark.parametrize("f", [filled, filled_else])
+def test_a_condition_bounds_an_index_in_its_branch(f):
+    v = np.random.default_rng(1).uniform(1.0, 2.0, 5)
+    for w in ([3, 2, 4, 1, 2], [9, 12, 1, 9, 3], [1, 1, 1, 1, 1], [20, 20, 20, 20, 20]):
+        weights = np.array(w)
+        check_grads(lambda v, w=weights: f(v, w), (v,))
+    g = nbta.value_and_grad(f, compiled=True, convert=True)
+    g(v, np.array([3, 2, 4, 1, 2]))
+    assert str(-(2**62)) in g.source  # iterations that do not take the branch may be below 0
+
+
+@pytest.mark.parametrize("f", [filled, filled_else])
+@pytest.mark.parametrize("weight", [-1, -9, -(2**40), -(2**63), -(2**63) + 4])
+def test_an_index_is_checked_from_above_and_where_it_wraps_around(f, weight):
+    v, w = np.arange(1.0, 6.0), np.array([3, 2, weight, 1, 2])
+    for compiled in (False, True):
+        with pytest.raises(IndexError):
+            nbta.value_and_grad(f, compiled=compiled, convert=True)(v, w)

@@ -1,5 +1,7 @@
 """Adjoint iterations that have nothing to do: where they are skipped, and where they are not."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -112,7 +114,44 @@ def ranged(x):
     return worst
 
 
-TABLES = (warped, warped_all, edited, aligned, wrapping)
+def subsequence(a, b):
+    """Each branch takes the same item."""
+    table = np.zeros((len(a) + 1, len(b) + 1))
+    for i in range(len(a)):
+        for j in range(len(b)):
+            if (i + 2 * j) % 3 == 0:
+                table[i + 1, j + 1] = table[i, j] + a[i] * b[j]
+            else:
+                table[i + 1, j + 1] = max(table[i, j + 1], table[i + 1, j])
+    return table[len(a), len(b)]
+
+
+def filled_bag(a, b):
+    """What a branch takes is taken once more after it."""
+    best = np.zeros((len(a) + 1, len(b) + 1))
+    for i in range(1, len(a) + 1):
+        weight = 1 + (3 * i) % 4
+        for c in range(len(b) + 1):
+            best[i, c] = best[i - 1, c]
+            if c >= weight:
+                best[i, c] = max(best[i - 1, c], best[i - 1, c - weight] + a[i - 1] * b[c - 1])
+    return best[len(a), len(b)]
+
+
+def affine_gaps(a, b):
+    """Gotoh: an iteration adds to an item of one table, for two others, before it takes it."""
+    n, m = len(a), len(b)
+    match, gap, other = np.zeros((n + 1, m + 1)), np.zeros((n + 1, m + 1)), np.zeros((n + 1, m + 1))
+    for i in range(1, n + 1):
+        for j in range(1, m + 1):
+            before = max(gap[i - 1, j - 1], other[i - 1, j - 1])
+            match[i, j] = a[i - 1] * b[j - 1] + max(match[i - 1, j - 1], before)
+            gap[i, j] = max(match[i - 1, j] - 0.3, gap[i - 1, j] - 0.1)
+            other[i, j] = max(match[i, j - 1] - 0.3, other[i, j - 1] - 0.1)
+    return max(match[n, m], max(gap[n, m], other[n, m]))
+
+
+TABLES = (warped, warped_all, edited, aligned, wrapping, subsequence, filled_bag, affine_gaps)
 
 
 @pytest.mark.parametrize("f", TABLES)
@@ -167,6 +206,26 @@ def rectified(a, b):
     return np.sum(row)
 
 
+def spread(a, b):
+    """In a branch, as many items have an adjoint as before, and more."""
+    row = b.copy()
+    for i in range(len(a)):
+        for j in range(2, len(b)):
+            if (i + j) % 3:
+                row[j] = row[j - 1] + a[i] * row[j - 2]
+    return np.sum(row)
+
+
+def in_part(a, b):
+    """An item that some iterations take may be none of the array in others."""
+    row = np.zeros(len(b))
+    for i in range(len(a)):
+        for j in range(len(a) + 4):
+            if 1 < j < len(b):
+                row[j] = max(row[j - 1] + a[i], row[j - 2] + b[j])
+    return np.sum(row)
+
+
 def summed(a, b):
     """What is added up is needed in each iteration."""
     best, s = a[0], 0.0
@@ -184,10 +243,16 @@ def clipped(a, b):
     return s * s
 
 
-@pytest.mark.parametrize("f", [smoothed, rectified, summed, clipped])
+@pytest.mark.parametrize("f", [smoothed, rectified, spread, in_part, summed, clipped])
 def test_adjoints_that_are_mostly_other_numbers_are_not(f):
     assert not skips(f, A, B)
     check_grads(f, (A, B))
+
+
+def test_no_table_is_copied_for_what_an_iteration_takes_after_additions():
+    g = nbta.value_and_grad(affine_gaps, (0, 1), convert=True, compiled=True)
+    g(A, B)
+    assert not re.search(r"^ {12,}copy\(", g.source, re.MULTILINE)
 
 
 def test_zeros_of_the_program_are_no_adjoints():
