@@ -283,22 +283,10 @@ def separate_fills(program: Program) -> Program:
     Several adjoints of one shape begin with the same zeros, as `share` leaves them. They would be
     made once and copied for each, and a copy reads what need only be written.
     """
-    found = any(_is_filled_before(graph) for graph in _graphs_in(program))
-    return rebuild(program, _with_own_fills) if found else program
-
-
-def _graphs_in(graph):
-    yield graph
-    for op in graph.operations:
-        for body in subgraphs(op):
-            yield from _graphs_in(body)
-
-
-def _is_filled_before(graph):
-    """Whether two operations of a graph change the same fill."""
     taken = set()
-    fills = (op.inputs[k] for op in graph.operations for k in _fills_to_change(op))
-    return any(fill in taken or taken.add(fill) for fill in fills)
+    fills = (op.inputs[place] for op in running(program) for place in _fills_to_change(op))
+    found = any(fill in taken or taken.add(fill) for fill in fills)
+    return rebuild(program, _with_own_fills) if found else program
 
 
 def _fills_to_change(op):
@@ -317,6 +305,7 @@ def _with_own_fills(copy: Copy, op: Operation, inputs):
         fill = inputs[place]
         if fill in taken:
             made = copy.graph.create(FILL, fill.op.inputs, fill.op.attrs, name=fill.op.type)
+            made.location = fill.op.location
             keep_shapes([fill], made.outputs)
             inputs = [*inputs[:place], *made.outputs, *inputs[place + 1 :]]
         taken.add(fill)
