@@ -18,7 +18,7 @@ from nbta.compiler.manager import analysis
 from nbta.graph.graph import everything, subgraphs
 from nbta.graph.operation import FLOW, Operation, Tensor, is_inexact
 from nbta.graph.views import Loop, Variable, is_loop
-from nbta.ops.core.arithmetic import ADD_N, WHERE, add, subtract
+from nbta.ops.core.arithmetic import ADD_N, WHERE, add, is_choice_of_compared, subtract
 from nbta.ops.loops.branch import CASE
 from nbta.ops.loops.iteration_counts import is_integer, step_of
 
@@ -99,7 +99,7 @@ def _pays(op):
     the tangents of a largest number is: without them it is a branch, and wrong half of the time.
     """
     expensive = op.record.elementwise and not op.record.cheap
-    chooses = op.record is WHERE and set(op.inputs[0].op.inputs) != set(op.inputs[1:])
+    chooses = op.record is WHERE and not is_choice_of_compared(op)
     return op.record.changes or ((expensive or chooses) and is_inexact(op.outputs[0].dtype))
 
 

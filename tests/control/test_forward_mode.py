@@ -472,7 +472,27 @@ def pooled(x):
 LONGER = np.sin(np.arange(1.0, 14.0) ** 2)
 
 
-@pytest.mark.parametrize("f", [differences, ratios, pooled], ids=lambda f: f.__name__)
+def nearest(x):
+    d = np.full((len(x), len(x)), 3.0)
+    for k in range(len(x)):
+        for i in range(len(x)):
+            for j in range(len(x)):
+                d[i, j] = min(d[i, j], x[k] * x[j] + x[i] * (2.0 + x[k]))
+    return np.sum(d * d)
+
+
+def best_of_earlier(x):
+    best = np.zeros(20)
+    for i in range(len(x)):
+        for c in range(19, 4, -1):
+            best[c] = max(best[c], best[c - 3] + x[i] * x[i])
+    return best[19] * best[12]
+
+
+COSTS = [differences, ratios, pooled, nearest, best_of_earlier]
+
+
+@pytest.mark.parametrize("f", COSTS, ids=lambda f: f.__name__)
 def test_derivatives_of_loops_to_the_third_order(f):
     nbta.testing.check_grads(f, (LONGER[:7],), order=3)
     direction = LONGER[::-1].copy()
@@ -525,3 +545,8 @@ def test_jvp_checks_arrays_that_differ_from_their_primals():
     for wrong in (T[:2], T.astype(np.float32), (T,), np.ones((3, 1))):
         with pytest.raises(nbta.InvalidArgumentError, match="tangents"):
             nbta.jvp(lambda x: x * 2.0, (X,), (wrong,))
+
+
+def test_tangents_of_replaced_items_are_stored_whole():
+    assert "chosen(" in source_of(nbta.jvp, nearest)
+    assert "chosen(" not in source_of(nbta.jvp, best_of_earlier)  # one item waits for another
