@@ -124,7 +124,7 @@ _NUMBERS = (
 _INTRINSICS = (
     "pointer", "address", "call", "copy", "clear", "fast_add", "refuse", "too_many", "room", "tick",
     "watch", "array_in", "dimension_in", "adopt", "agrees", "attempt", "frozen", "unless",
-    "guarded", "has_nan",
+    "chosen", "guarded", "has_nan",
 )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from nbta.graph.order import before, ordered
 from nbta.graph.views import Branch, Loop, is_branch, is_loop, place_of
 from nbta.ops.arrays.tensor_arrays import CLOSE, WRITES
 from nbta.ops.core.dispatch import CONSTANT, PARAMETER, constant_in, operation_key
+from nbta.ops.core.filling import FILL
 from nbta.ops.loops.aliases import ArrayUses
 from nbta.tuning import CONSTANT_ITEMS
 
@@ -273,6 +274,42 @@ def _shared(copy: Copy, op: Operation, inputs):
         kept[key] = copied(copy, op, inputs)
     copy.stands_for(op, kept[key][0].op)
     return kept[key]
+
+
+@contract()
+def separate_fills(program: Program) -> Program:
+    """Let all that changes a fill change one of its own.
+
+    Several adjoints of one shape begin with the same zeros, as `share` leaves them. They would be
+    made once and copied for each, and a copy reads what need only be written.
+    """
+    taken = set()
+    fills = (op.inputs[place] for op in running(program) for place in _fills_to_change(op))
+    found = any(fill in taken or taken.add(fill) for fill in fills)
+    return rebuild(program, _with_own_fills) if found else program
+
+
+def _fills_to_change(op):
+    """The places of inputs that an operation changes, and that are fills of its graph."""
+    if is_loop(op):
+        places = [v.place for v in Loop(op).variables() if not v.is_kept]
+    else:
+        places = [0] if op.record.changes else []
+    given = [(place, op.inputs[place]) for place in places]
+    return [p for p, t in given if t.op.record is FILL and t.graph is op.graph and t.spec.rank != 0]
+
+
+def _with_own_fills(copy: Copy, op: Operation, inputs):
+    taken = copy.graph.cache.setdefault("filled", set())
+    for place in _fills_to_change(op):
+        fill = inputs[place]
+        if fill in taken:
+            made = copy.graph.create(FILL, fill.op.inputs, fill.op.attrs, name=fill.op.type)
+            made.location = fill.op.location
+            keep_shapes([fill], made.outputs)
+            inputs = [*inputs[:place], *made.outputs, *inputs[place + 1 :]]
+        taken.add(fill)
+    return copied(copy, op, inputs)
 
 
 @contract()

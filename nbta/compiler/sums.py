@@ -18,7 +18,7 @@ from nbta.compiler.manager import analysis
 from nbta.graph.graph import everything, subgraphs
 from nbta.graph.operation import FLOW, Operation, Tensor, is_inexact
 from nbta.graph.views import Loop, Variable, is_loop
-from nbta.ops.core.arithmetic import ADD_N, add, subtract
+from nbta.ops.core.arithmetic import ADD_N, WHERE, add, is_choice_of_compared, subtract
 from nbta.ops.loops.branch import CASE
 from nbta.ops.loops.iteration_counts import is_integer, step_of
 
@@ -93,9 +93,14 @@ def _pay(operations):
 
 
 def _pays(op):
-    """Whether vector instructions pay for an operation, in loops of few iterations too."""
+    """Whether vector instructions pay for an operation, in loops of few iterations too.
+
+    So they do for a choice between floats that is none of the two that are compared, as that of
+    the tangents of a largest number is: without them it is a branch, and wrong half of the time.
+    """
     expensive = op.record.elementwise and not op.record.cheap
-    return op.record.changes or (expensive and is_inexact(op.outputs[0].dtype))
+    chooses = op.record is WHERE and not is_choice_of_compared(op)
+    return op.record.changes or ((expensive or chooses) and is_inexact(op.outputs[0].dtype))
 
 
 def _sums_in(variable: Variable, users) -> Sums:

@@ -526,9 +526,11 @@ def for_(items, body, flags, names, get, set_, changed):
 
     def as_loop():
         state = names, get, set_, changed
-        if isinstance(found, Range):
+        if isinstance(found, Range) and found.step in (1, -1):
             bounds = found.start, found.stop, found.step
             return control.counted_loop(*bounds, lambda k: k, body, flags, *state)
+        # A range of longer steps, too: the compiler knows how many iterations a loop makes whose
+        # counter goes up by one, and so makes vector instructions of it, and checks no index in it.
         stop = found.count_now or found.count
         return control.counted_loop(0, stop, 1, found.item, body, flags, *state)
 

@@ -470,6 +470,8 @@ class Facts(NamedTuple):
         Of a loop: reverse mode made it of adjoint iterations.
     skips_adjoints : bool
         Of a branch: adjoint iterations that change nothing go past what it does.
+    keeps_item : bool
+        Of a choice between numbers: one is an item of an array, in whose place the result goes.
     tiling : str or None
         Of a loop: that it runs tile by tile, or why it does not; for people.
     """
@@ -485,6 +487,7 @@ class Facts(NamedTuple):
     has_adjoint: bool = False
     runs_adjoints: bool = False
     skips_adjoints: bool = False
+    keeps_item: bool = False
     tiling: str | None = None
 
 

@@ -218,6 +218,29 @@ def unless(typingctx, condition, value):
 
 
 @intrinsic
+def chosen(typingctx, condition, one, other):
+    """One of two floats, where LLVM is not to see that it is a choice.
+
+    Of a choice between a new number and an item, which is stored in the item's place, LLVM 22 makes
+    a store under a mask. So bits are taken by a mask that is the truth value, 0 or 1, less a number
+    of which LLVM does not know that it is 1.
+    """
+
+    def codegen(context, builder, sig, args):
+        kind = args[1].type
+        bits = ir.IntType(8 * size_of(sig.return_type))
+        with builder.goto_entry_block():
+            hidden = ir.FunctionType(bits, [bits])
+            less = builder.asm(hidden, "", "=r,0", [bits(-1)], False)
+        mask = builder.add(builder.zext(args[0], bits), less)
+        one, other = (builder.bitcast(each, bits) for each in args[1:])
+        found = builder.xor(one, builder.and_(mask, builder.xor(one, other)))
+        return builder.bitcast(found, kind)
+
+    return one(condition, one, one), codegen
+
+
+@intrinsic
 def guarded(typingctx, adjoint, value):
     """A float where another one is not 0, else 0, without a branch.
 

@@ -218,3 +218,27 @@ def test_an_axis_that_a_loop_makes_longer_is_looked_at_in_each_iteration():
         return W(lambda i, *_: i < n, iteration, (INT(0), x, 0.0), shape_invariants=shapes)[2]
 
     assert held(f, (np.arange(3.0), INT(3)), (np.arange(3.0), INT(4))) == 1
+
+
+# Ranges of longer steps.
+
+
+@pytest.mark.parametrize("step", [2, 3, 7, -2, -5])
+def test_ranges_of_longer_steps(step):
+    def total(x, a, b):
+        s, last = 0.0, -1
+        for i in range(a, b, step):
+            s += x[i] * (i + 1)
+            last = i
+        return s, last
+
+    x = np.linspace(0.5, 1.5, 12)
+    bounds = [(0, 12), (11, 0), (11, -1), (1, 11), (5, 5), (4, 3), (0, 1), (-3, 4), (0, 14)]
+    calls = [(x, np.int64(a), np.int64(b)) for a, b in bounds]
+    assert held(total, *calls) == sum(
+        any(i >= len(x) for i in range(a, b, step)) for a, b in bounds
+    )
+    traced = nbta.function(total, compiled=True)
+    for a, b in bounds[:-1]:
+        compare(traced(x, np.int64(a), np.int64(b)), total(x, a, b))
+    assert "while True" not in traced.source

@@ -440,3 +440,113 @@ def test_gradients_of_tangents_of_gradients(f, compiled):
     slopes = [(value(x + step) - value(x - step)) / 2e-5 for step in steps]
     found = nbta.grad(along, compiled=compiled)(x)
     np.testing.assert_allclose(found, slopes, rtol=1e-6, atol=1e-7)
+
+
+# Costs: what a compiled derivative of a loop does, by its source.
+
+
+def differences(u):
+    s = 0.0
+    for i in range(1, len(u)):
+        d = u[i] * u[i] - u[i - 1]
+        s += d * d
+    return s
+
+
+def ratios(x):
+    s = 0.0
+    for i in range(len(x)):
+        s += np.sin(x[i]) / (2.0 + x[i] * x[i])
+    return s
+
+
+def pooled(x):
+    s = 0.0
+    for i in range(0, len(x) - 1, 2):
+        for j in range(0, len(x) - 1, 2):
+            a = max(x[i] * x[j], x[i + 1] - x[j + 1])
+            s += a * a
+    return s
+
+
+LONGER = np.sin(np.arange(1.0, 14.0) ** 2)
+
+
+def nearest(x):
+    d = np.full((len(x), len(x)), 3.0)
+    for k in range(len(x)):
+        for i in range(len(x)):
+            for j in range(len(x)):
+                d[i, j] = min(d[i, j], x[k] * x[j] + x[i] * (2.0 + x[k]))
+    return np.sum(d * d)
+
+
+def best_of_earlier(x):
+    best = np.zeros(20)
+    for i in range(len(x)):
+        for c in range(19, 4, -1):
+            best[c] = max(best[c], best[c - 3] + x[i] * x[i])
+    return best[19] * best[12]
+
+
+COSTS = [differences, ratios, pooled, nearest, best_of_earlier]
+
+
+@pytest.mark.parametrize("f", COSTS, ids=lambda f: f.__name__)
+def test_derivatives_of_loops_to_the_third_order(f):
+    nbta.testing.check_grads(f, (LONGER[:7],), order=3)
+    direction = LONGER[::-1].copy()
+
+    def derivatives(x, t):
+        return nbta.jvp(f, x, t), nbta.hvp(f, x, t)
+
+    slow, fast = (nbta.function(derivatives, compiled=compiled) for compiled in (False, True))
+    close(fast(LONGER, direction), slow(LONGER, direction))
+
+
+def source_of(derivative, f):
+    found = nbta.function(lambda x, t: derivative(f, x, t), compiled=True)
+    found(LONGER, LONGER)
+    return "\n".join(line for line in found.source.splitlines() if "#" not in line)
+
+
+def test_hvp_makes_no_array_that_its_result_does_not_need():
+    found = source_of(nbta.hvp, differences)
+    assert "copy(" not in found
+    assert found.count("clear(") == 1  # the tangent of the adjoint; the adjoint itself is no result
+
+
+def test_an_adjoint_and_its_tangent_are_each_filled_in_place():
+    found = source_of(lambda f, x, t: nbta.jvp(nbta.grad(f), x, t), differences)
+    assert "copy(" not in found
+    assert found.count("clear(") == 2
+
+
+def test_the_tangent_of_a_quotient_divides_once():
+    assert source_of(nbta.jvp, ratios).count(" / ") == 2  # the value, and its tangent
+
+
+def test_the_tangents_of_extremes_go_in_vectors_in_nested_loops():
+    assert source_of(nbta.jvp, pooled).count("fast_add") >= 2
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_tangents_of_quotients_that_are_not_finite(compiled):
+    along = nbta.function(
+        lambda x, y, s, t: nbta.jvp(lambda x, y: x / y, (x, y), (s, t))[1], compiled=compiled
+    )
+    x, y, zero = np.array([1.0, 2.0, 0.0]), np.array([0.0, np.inf, 0.0]), np.zeros(3)
+    np.testing.assert_array_equal(along(x, y, zero, zero), zero)
+    z, w = np.array([1 + 2j, 3 - 1j]), np.array([0.5j, 2 + 1j])
+    np.testing.assert_allclose(along(z, w, w, z), (w - z / w * z) / w)
+
+
+def test_jvp_checks_arrays_that_differ_from_their_primals():
+    for wrong in (T[:2], T.astype(np.float32), (T,), np.ones((3, 1))):
+        with pytest.raises(nbta.InvalidArgumentError, match="tangents"):
+            nbta.jvp(lambda x: x * 2.0, (X,), (wrong,))
+
+
+def test_tangents_of_replaced_items_are_stored_whole():
+    assert "chosen(" in source_of(nbta.jvp, nearest)
+    assert "chosen(" not in source_of(nbta.jvp, best_of_earlier)  # one item waits for another

@@ -269,6 +269,7 @@ def names_of(extra=None):
         "guarded": lambda adjoint, value: type(value)(0) if adjoint == 0 else value,
         "has_nan": _has_nan,
         "unless": lambda condition, value: type(value)(0) if condition else value,
+        "chosen": lambda condition, one, other: one if condition else other,
         "refuse": _refuse, "too_many": _too_many, "room": _room, "slot": _slot, "np": np,
         "tick": _tick, "fetch": lambda place, index: None,
         "watch": lambda w, word, iteration: None,

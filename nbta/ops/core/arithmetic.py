@@ -10,7 +10,7 @@ from nbta import shapes
 from nbta.codegen.fusion import Elementwise, by_kind, complex_only
 from nbta.errors import invalid
 from nbta.graph.graph import is_adjoint
-from nbta.graph.operation import DATA, FLOW_SPEC, NotDifferentiable, Spec, Tensor
+from nbta.graph.operation import DATA, FLOW_SPEC, NO_FACTS, NotDifferentiable, Spec, Tensor
 from nbta.ops.core.descriptions import COUNTED, NUMBERS, POWERS, SIGNED, TRUTHS
 from nbta.ops.core.dispatch import CONSTANT, apply, data_spec, exported, stands_for
 from nbta.ops.core.elementwise import (
@@ -359,6 +359,15 @@ def _divide_gradient(x, y, z, dz):
     return dx, -dx * conjugate(z)
 
 
+def _divide_tangent(op, dx, dy):
+    """By the quotient, so that there is one more division: the gradient's rule has two."""
+    y, z = op.inputs[1], op.outputs[0]
+    if dy is None:
+        return [dx / y]
+    change = dy * z
+    return [(-change if dx is None else dx - change) / y]
+
+
 def _emit_divide(op, one, other):
     """Quotients; Numba's own of complex numbers raises for 0."""
     kind = op.inputs[0].dtype.kind
@@ -373,6 +382,7 @@ def _emit_divide(op, one, other):
     of_adjoints=_scaled_back,
     emit=_emit_divide,
     spreads=True,
+    tangent=_divide_tangent,
 )
 def divide(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Quotient ``x / y``, element by element, as `numpy.divide`.
@@ -556,11 +566,15 @@ def square(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-def _infer_where(condition, x, y):
+def _infer_where(condition, x, y, *, facts=NO_FACTS):
     if condition.dtype.kind != "b":
         message = f"condition must hold booleans, not {condition.dtype}; compare first"
         raise invalid("dtype", message)
     return Spec(x.dtype, broadcast_shape(condition, x, y))
+
+
+def _evaluate_where(condition, x, y, *, facts=NO_FACTS):
+    return np.where(condition, x, y)
 
 
 def _where_gradient(op, dz):
@@ -583,7 +597,15 @@ def _emit_where(op, condition, x, y):
     number = op.outputs[0].spec.rank == 0 and op.outputs[0].dtype.kind == "f"
     if number and _is_zero(op.inputs[1]):
         return f"unless({condition}, {y})"
+    if op.facts.keeps_item:
+        return f"chosen({condition}, {x}, {y})"
     return f"({x} if {condition} else {y})"
+
+
+def is_choice_of_compared(op):
+    """Whether a choice is between the two values that are compared for it: a minimum or maximum."""
+    condition, *ways = op.inputs
+    return set(condition.op.inputs) == set(ways)
 
 
 def _is_zero(tensor):
@@ -595,7 +617,7 @@ def _is_zero(tensor):
 WHERE = define_elementwise(
     "Where",
     _infer_where,
-    np.where,
+    _evaluate_where,
     _where_gradient,
     emit=Elementwise(_emit_where),
     cheap=True,
