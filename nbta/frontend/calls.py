@@ -1975,7 +1975,7 @@ _OF_NUMPY = {
 #: Functions of NumPy whose results are views of what they are given.
 _SHARING = {
     "split", "array_split", "hsplit", "vsplit", "dsplit", "rollaxis", "rot90", "atleast_3d",
-    "matrix_transpose", "unstack", "real", "broadcast_arrays",
+    "matrix_transpose", "unstack", "broadcast_arrays",
 }  # fmt: skip
 #: What NumPy's functions of several arrays are for a list that a loop fills.
 _OF_LISTS = {
