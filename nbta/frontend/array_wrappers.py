@@ -1773,8 +1773,8 @@ def laid_as(found, sources):
 
 
 def _lies_apart(source):
-    if isinstance(source, list | tuple):
-        return any(map(_lies_apart, source))
+    if isinstance(source, list | tuple):  # a list that a loop fills is stacked in C's order
+        return native.is_python(source) and any(map(_lies_apart, source))
     return isinstance(source, ArrayWrapper) and not source.together and (source.ndim or 2) > 1
 
 

@@ -1084,3 +1084,27 @@ def returned_with_what_an_endless_loop_finds(x):
 
     y, guesses = root(x[0] * x[0])
     return y * guesses[1] + sum(guesses)
+
+
+@lists
+def list_of_places(x):
+    places = []
+    for i in range(1, len(x) - 1):
+        if x[i - 1] < x[i] > x[i + 1]:
+            places.append(i)
+    y = x * 2.0
+    y[places] += x[0]
+    y[places[1:]] *= x[1]
+    return np.sum(y * np.arange(12)) + np.mean(x[places]) * len(places)
+
+
+@lists
+def lists_side_by_side(x):
+    times, values = [], []
+    for i in range(len(x)):
+        if x[i] > 0.0:
+            times.append(i * x[0])
+            values.append(np.sin(x[i]))
+    both = np.array([times, values])
+    table = np.column_stack((times, values, values))
+    return np.sum(both[0] * both[1]) + table[2, 1] * table[1, 0] + np.vstack([values, times])[0].sum()
