@@ -2078,3 +2078,12 @@ def parts_in_branches_of_a_loop(x):
             real[i % 4] *= x[i % 3]
         z[i % 4] *= 0.9
     return np.sum(real) + np.abs(z).sum()
+
+
+@corner
+def arrays_of_iterators(x):
+    of_map = np.fromiter(map(lambda v: v * x[0], x), dtype=np.float64)
+    counted = np.fromiter((v * v for v in x), np.float64, count=len(x))
+    first = np.fromiter((v for v in x if v > 0.5), float, 3)
+    known = np.fromiter((2 * i for i in range(12)), dtype=np.int64, count=12)
+    return np.sum(of_map * counted * known) + first.sum() * first[0]
