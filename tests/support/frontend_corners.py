@@ -2082,7 +2082,7 @@ def parts_in_branches_of_a_loop(x):
 
 @corner
 def arrays_of_iterators(x):
-    of_map = np.fromiter(map(lambda v: v * x[0], x), dtype=np.float64)
+    of_map = np.fromiter(map(np.sin, x), dtype=np.float64)
     counted = np.fromiter((v * v for v in x), np.float64, count=len(x))
     first = np.fromiter((v for v in x if v > 0.5), float, 3)
     known = np.fromiter((2 * i for i in range(12)), dtype=np.int64, count=12)

@@ -1107,4 +1107,5 @@ def lists_side_by_side(x):
             values.append(np.sin(x[i]))
     both = np.array([times, values])
     table = np.column_stack((times, values, values))
-    return np.sum(both[0] * both[1]) + table[2, 1] * table[1, 0] + np.vstack([values, times])[0].sum()
+    rows = np.vstack([values, times])
+    return np.sum(both[0] * both[1]) + table[2, 1] * table[1, 0] + rows[0].sum()
