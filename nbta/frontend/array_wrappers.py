@@ -1155,14 +1155,16 @@ class ArrayWrapper(Tensor):
         self[...] = arithmetic.real(self.itself) + 1j * native.plain(value)
 
     def _part(self, function):
-        """Parts of complex numbers, a view in NumPy: either may be used after a change of one.
+        """Parts of complex numbers, a view in NumPy: a change of one is seen in the other.
 
         They are no `View`, as loops carry computed parts, such as ``np.fft.ifft(x).real``.
         """
         found = wrapped(function(self.itself))
         if isinstance(found, ArrayWrapper) and self.dtype.kind == "c":
             found.label = f"{self.label or 'an array'}.{function.__name__}"
-            link(found, self.root)
+            root, steps = _path(self)
+            ways = () if steps is None else [Link(root, np.True_, (*steps, PartStep(function)))]
+            link(found, root, ways)
         return found
 
     @property
@@ -1332,13 +1334,13 @@ class View(ArrayWrapper):
     def scalar_at(self, key):
         inner = self.step.composed(_as_tuple(native.plain(key)))
         if inner is not None:
-            return self.base.scalar_at(inner)
+            return self.step.item(self.base.scalar_at(inner))
         return super().scalar_at(key)
 
     def put(self, key, value) -> None:
         inner = self.step.composed(_as_tuple(key))
         if inner is not None:
-            return self.base.put(inner, value)
+            return self.base.put(inner, self.step.as_items(self.base, inner, value))
         content = self.content
         if not isinstance(content, Tensor) and native.is_known((key, value)):
             changed = content.copy()
@@ -1351,7 +1353,7 @@ class View(ArrayWrapper):
     def add(self, key, value) -> None:
         inner = self.step.composed(_as_tuple(key))
         if inner is not None:
-            return self.base.add(inner, value)
+            return self.base.add(inner, self.step.as_summand(value))
         content = self.content
         if not isinstance(content, Tensor) and native.is_known((key, value)):
             return self.put(key, content[key] + value)
@@ -1444,6 +1446,18 @@ class Step:
     """A step from an array to a view of it, which can be changed."""
 
     read_only = False
+
+    def item(self, found):
+        """An item of the view, for that of the array with the composed key."""
+        return found
+
+    def as_items(self, array, key, value):
+        """What items of the array become where those of the view become a value."""
+        return value
+
+    def as_summand(self, value):
+        """What is added to items of the array where a value is added to those of the view."""
+        return value
 
 
 class KeyStep(Step):
@@ -1571,6 +1585,45 @@ class DiagonalStep(Step):
 
 def _diagonal_of(array, offset, axis1, axis2):
     return native.method("diagonal", array, (offset, axis1, axis2), {})
+
+
+class PartStep(Step):
+    """The real or the imaginary parts of complex numbers."""
+
+    values = ()
+    together = is_all = False
+    spelled = property(lambda self: self.function)
+
+    def __init__(self, function):
+        self.function = function
+
+    def get(self, array):
+        """The view of an array."""
+        return self.function(array)
+
+    def put(self, array, value):
+        """The array where the view is another one."""
+        if self.function is arithmetic.real:
+            return value + 1j * arithmetic.imag(array)
+        return arithmetic.real(array) + 1j * value
+
+    def composed(self, key):
+        """The key of the array for one of the view; None where it is not a basic one."""
+        basic = all(
+            part is None or part is Ellipsis or isinstance(part, slice) or native.is_integer(part)
+            for part in key
+        )
+        return key if basic else None
+
+    item = get
+
+    def as_items(self, array, key, value):
+        """What items of the array become where those of the view become a value."""
+        return self.put(native.plain(array[key]), native.plain(value))
+
+    def as_summand(self, value):
+        """What is added to items of the array where a value is added to those of the view."""
+        return value if self.function is arithmetic.real else 1j * native.plain(value)
 
 
 class ReadStep(Step):
@@ -1720,8 +1773,8 @@ def laid_as(found, sources):
 
 
 def _lies_apart(source):
-    if isinstance(source, list | tuple):
-        return any(map(_lies_apart, source))
+    if isinstance(source, list | tuple):  # a list that a loop fills is stacked in C's order
+        return native.is_python(source) and any(map(_lies_apart, source))
     return isinstance(source, ArrayWrapper) and not source.together and (source.ndim or 2) > 1
 
 

@@ -1612,10 +1612,23 @@ def _known_number(value, dtype):
 
 
 def _fromiter(iter, dtype, count=-1):
-    """``np.fromiter``, of all items."""
-    if native.is_known(iter) or count != -1:
-        return NotImplemented
-    return array(iter, dtype)
+    """``np.fromiter``."""
+    held = isinstance(iter, list | tuple | range | np.ndarray | ArrayWrapper | Tensor)
+    items = iter if held else _list(iter)
+    if native.is_known((items, count)):
+        return made(np.fromiter(native.plain(items), _dtype(dtype), count))
+    found = array(items, dtype)
+    if found.ndim != 1:
+        raise ValueError(f"{here()}: np.fromiter takes numbers, and one of the items is a sequence")
+    if isinstance(count, int) and count == -1:
+        return found
+    length, count = found.shape[0], native.plain(count)
+    short = ValueError(f"{here()}: np.fromiter: fewer items than count=")
+    if not native.is_known((length, count)):
+        effects.check(arithmetic.less_equal(count, length), short)
+    elif length < count:
+        raise short
+    return found[:count]
 
 
 def _asarray(values, dtype=None, copy=None):
@@ -1975,7 +1988,7 @@ _OF_NUMPY = {
 #: Functions of NumPy whose results are views of what they are given.
 _SHARING = {
     "split", "array_split", "hsplit", "vsplit", "dsplit", "rollaxis", "rot90", "atleast_3d",
-    "matrix_transpose", "unstack", "real", "broadcast_arrays",
+    "matrix_transpose", "unstack", "broadcast_arrays",
 }  # fmt: skip
 #: What NumPy's functions of several arrays are for a list that a loop fills.
 _OF_LISTS = {

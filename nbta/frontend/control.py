@@ -48,7 +48,7 @@ from nbta.frontend.array_wrappers import (
 )
 from nbta.frontend.containers import ITEMS, is_held, link_items, linked_items, put_item, relatives
 from nbta.frontend.growth import checked_growth
-from nbta.frontend.jumps import ITEM, PREFIX
+from nbta.frontend.jumps import ITEM, PREFIX, RESULT
 from nbta.frontend.lists import CHANGED, Listing, grow, growing
 from nbta.frontend.maybe import (
     Gone,
@@ -452,12 +452,28 @@ def _as_data(leaf):
     return leaf
 
 
+#: What to do about a list that a loop fills, and of which a branch makes more than a name.
+_RETURN_LAST = (
+    "leave the loop by break, and return the list after it; or return it under one name at each "
+    "return of the function"
+)
+
+
+def _check_lists_in(value):
+    """Refuse a tuple of a branch that has a list in it which a loop fills."""
+    if type(value) is tuple and any(map(_is_filled, value)):
+        message = f"{here()}: a branch makes a tuple of a list that a loop fills; {_RETURN_LAST}"
+        raise invalid("branches", message)
+
+
 class Outcome:
     """What a branch left: the variables, and the wrappers that it changed with what they hold."""
 
     def __init__(self, values, count, frame):
         self.values = values
         self.arrays = list(values[:count])
+        for part in self.arrays:
+            _check_lists_in(part)
         found = [v for part in values[:count] if not _is_filled(part) for v in leaves(part)]
         self.contents = {id(v): _content(v) for v in found}
         self.lost = {id(v): v.root.spoiled for v in found if isinstance(v, ArrayWrapper)}
@@ -831,7 +847,9 @@ class _Merge:
         what, one, other = _told(name, one, other)
         if one == other == type(kinds[0]).__name__:
             one, other, rule = _two_of(one)
-        what = "the function gives" if "result" in name else what
+        if name == RESULT:
+            what = "the function gives"
+            rule = _RETURN_LAST if any(map(_is_filled, kinds)) else rule
         message = f"{here()}: {what} {one} where the condition holds and {other} elsewhere; {rule}"
         return invalid("branches", message)
 

@@ -13,6 +13,7 @@ PREFIX = "_nbta_"
 #: How the argument of a body of a `for` is called, before the variable of the loop.
 ITEM = f"{PREFIX}item"
 RESULT, DONE, GIVEN = PREFIX + "result", PREFIX + "returned", PREFIX + "given"
+EARLY = PREFIX + "early"
 
 BREAK, CONTINUE, RETURN = "break", "continue", "return"
 _JUMPS = {ast.Break: BREAK, ast.Continue: CONTINUE, ast.Return: RETURN}
@@ -174,6 +175,98 @@ def _is_bare(statement):
     return value is None or (isinstance(value, ast.Constant) and value.value is None)
 
 
+def _made_lists(body) -> set:
+    """Names that a function gives a list which it writes out, or that it appends to."""
+    found = set()
+    for node in itertools.chain.from_iterable(map(ast.walk, body)):
+        if isinstance(node, ast.Assign):
+            pairs = [pair for target in node.targets for pair in _pairs(target, node.value)]
+        elif isinstance(node, ast.AnnAssign | ast.AugAssign):
+            pairs = [(node.target, node.value)]
+        elif isinstance(node, ast.Attribute) and node.attr == "append":
+            pairs = [(node.value, ast.List())]
+        else:
+            continue
+        made = [target for target, value in pairs if isinstance(value, ast.List | ast.ListComp)]
+        found |= {target.id for target in made if isinstance(target, ast.Name)}
+    return found
+
+
+def _pairs(target, value):
+    """What an assignment binds, with what to."""
+    both = target, value
+    if all(isinstance(each, ast.Tuple) for each in both) and len(target.elts) == len(value.elts):
+        return list(zip(target.elts, value.elts, strict=True))
+    return [both]
+
+
+def _elements(value):
+    """The expressions that a `return` gives, one by one."""
+    return value.elts if isinstance(value, ast.Tuple) else [value]
+
+
+class ReadLast:
+    """The lists that all returns of a function give under one name, which its end reads.
+
+    Nothing runs after a `return`, so that the end of the function finds the list there that the
+    `return` would have given; a loop that fills a list, and returns it, has it once.
+
+    Attributes
+    ----------
+    names : dict
+        By the place in what the function gives.
+    count : int
+        Of places.
+    is_tuple : bool
+        Whether the function gives a tuple.
+    early : list
+        The returns before the first loop, which give what they like.
+    """
+
+    def __init__(self, body):
+        first = next((k for k, each in enumerate(body) if _has_loop(each)), 0)
+        self.early = list(_returns(body[:first]))
+        values = [statement.value for statement in _returns(body[first:])]
+        self.names, self.count, self.is_tuple = {}, 0, False
+        if not values or None in values or not _leaves(body) or any(map(_runs_on, body)):
+            return
+        kinds = {(isinstance(value, ast.Tuple), len(_elements(value))) for value in values}
+        if len(kinds) > 1 or any(isinstance(e, ast.Starred) for v in values for e in _elements(v)):
+            return
+        [(self.is_tuple, self.count)] = kinds
+        made = _made_lists(body)
+        for place, column in enumerate(zip(*map(_elements, values), strict=True)):
+            given = {each.id if isinstance(each, ast.Name) else None for each in column}
+            if len(given) == 1 and given <= made:
+                self.names[place] = given.pop()
+
+    def rest(self, value):
+        """What a `return` gives beside the lists; None where that is all."""
+        parts = [part for k, part in enumerate(_elements(value)) if k not in self.names]
+        return ast.Tuple(parts, ast.Load()) if parts else None
+
+    def whole(self):
+        """What the function gives, of the rest and the lists."""
+        others = itertools.count()
+        parts = [
+            name(self.names[place])
+            if place in self.names
+            else ast.Subscript(name(RESULT), ast.Constant(next(others)), ast.Load())
+            for place in range(self.count)
+        ]
+        return ast.Tuple(parts, ast.Load()) if self.is_tuple else parts[0]
+
+
+def _has_loop(statement):
+    return any(isinstance(node, ast.For | ast.While) for node in ast.walk(statement))
+
+
+def _runs_on(statement):
+    """Whether something of a statement may run after a `return` in it."""
+    kinds = ast.Try | ast.TryStar | ast.With
+    return any(isinstance(node, kinds) for node in ast.walk(statement))
+
+
 class Lowering:
     """Rewrites the body of one function.
 
@@ -191,6 +284,7 @@ class Lowering:
         bare = list(map(_is_bare, _returns(body)))
         # whether a flag says if the function gives something else than None
         self._asks = self.returns and not all(bare) and (any(bare) or not _leaves(body))
+        self._last = ReadLast(body) if self.returns else None
 
     def function(self, body):
         """The body, with one return after it where it has several."""
@@ -201,8 +295,13 @@ class Lowering:
         if self._asks:
             first.append(assign(GIVEN, ast.Constant(False)))
             given = [name(GIVEN)]
-        result = ast.Return(_marker("returned", name(RESULT), *given))
-        return [*first, *self._block(body, None), result]
+        result = [ast.Return(_marker("returned", name(RESULT), *given))]
+        if self._last.names:
+            first.append(assign(EARLY, ast.Constant(False)))
+            early = assign(RESULT, result[0].value)
+            late = assign(RESULT, self._last.whole())
+            result = [ast.If(name(EARLY), [early], [late]), ast.Return(name(RESULT))]
+        return [*first, *self._block(body, None), *result]
 
     def _block(self, statements, loop):
         """Statements without jumps; ``loop`` has the flags of the loop around them."""
@@ -225,8 +324,13 @@ class Lowering:
             if not self.returns:
                 return [statement]
             made = [assign(DONE, ast.Constant(True))]
-            if not _is_bare(statement):
-                made.insert(0, assign(RESULT, statement.value))
+            value = statement.value
+            if self._last.names and statement in self._last.early:
+                made.append(assign(EARLY, ast.Constant(True)))
+            elif self._last.names:
+                value = self._last.rest(value)
+            if not _is_bare(statement) and value is not None:
+                made.insert(0, assign(RESULT, value))
                 made += [assign(GIVEN, ast.Constant(True))] if self._asks else []
         else:
             made = [assign(loop[kind], ast.Constant(True))]

@@ -79,7 +79,9 @@ def plain(value):
 
 
 def together(values):
-    """A list as an array."""
+    """A list as an array, also one that a loop of the graph fills."""
+    if not is_python(values):
+        return plain(values)
     if is_known(values):
         return as_plain("value", plain(values))
     return stack([together(v) if isinstance(v, list | tuple) else _item(plain(v)) for v in values])

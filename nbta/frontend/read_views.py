@@ -1,6 +1,7 @@
-"""Functions of NumPy's that give views for reading alone: to write to one is NumPy's ValueError.
+"""Functions of NumPy's that give views, most of them for reading alone.
 
-What is written to the array afterwards is seen in such a view, as in any other.
+To write to such a one is NumPy's ValueError. What is written to the array afterwards is seen in the
+view, as in any other.
 """
 
 from __future__ import annotations
@@ -53,6 +54,11 @@ def _linalg_diagonal(x, *, offset=0):
 @_of_array
 def _imag(val):
     return val.imag
+
+
+@_of_array
+def _real(val):
+    return val.real
 
 
 def _broadcast_to(array, shape):
@@ -126,6 +132,6 @@ def _windows(array, windows):
 #: By NumPy's names.
 FUNCTIONS = {
     "broadcast_to": _broadcast_to, "diag": _diag, "diagonal": _diagonal, "imag": _imag,
-    "linalg.diagonal": _linalg_diagonal,
+    "real": _real, "linalg.diagonal": _linalg_diagonal,
     "lib.stride_tricks.sliding_window_view": _sliding_window_view,
 }  # fmt: skip

@@ -34,8 +34,6 @@ NOT_YET = {
     "chained_conditional_expressions": "make both numbers",
     "array_of_the_module_that_is_written": "give it as an argument",
     "higher_functions_of_python": r"max\(key=...\) with keys that only the run knows",
-    "real_parts_under_two_names": r"an array.real, which was changed",
-    "imaginary_parts_before_a_change": "which was changed.* make one of the two a copy",
     "a_class_of_numbers_in_a_dict": "use if and isinstance",
     "array_of_no_axes_under_two_names": "an array without axes, .* begin with a number",
     "array_of_no_axes_of_two": "an array without axes, .* begin with a number",

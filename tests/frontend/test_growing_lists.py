@@ -55,6 +55,29 @@ def test_second_derivatives(f):
         checks.check_second(f, (0,), (lists.X.copy(),), True)
 
 
+def test_returns_of_several_lists():
+    def one_in_a_tuple(x):
+        found = []
+        for v in x:
+            found.append(v)
+            if v < -0.5:
+                return v, found
+        return 0.0, []
+
+    def one_alone(x):
+        found = []
+        for v in x:
+            found.append(v)
+            if v < -0.5:
+                return found
+        return found[:2]
+
+    for f in one_in_a_tuple, one_alone:
+        with pytest.raises(nbta.InvalidArgumentError, match="list that a loop fills") as failed:
+            nbta.function(f, compiled=False)(lists.X)
+        assert "break, and return the list after it" in str(failed.value)
+
+
 @pytest.mark.parametrize("name", NOT_YET)
 def test_refused(name):
     f = getattr(lists, name)

@@ -522,3 +522,16 @@ def test_shares_of_least_squares_are_lapacks(rcond, compiled):
         return [np.linalg.lstsq(a, np.ones(3), rcond=share)[k] for k in (0, 2)]
 
     assert_same(nbta.function(shares, compiled=compiled)(start), shares(start))
+
+
+def test_items_that_an_iterator_does_not_have():
+    def few(x):
+        return np.fromiter((v for v in x if v > 0.0), float, count=3)
+
+    def pairs(x):
+        return np.fromiter(zip(x, x, strict=True), float)
+
+    x = np.array([1.0, -1.0, 2.0])
+    for f, message in (few, "fewer items than count="), (pairs, "one of the items is a sequence"):
+        with pytest.raises(ValueError, match=message):
+            nbta.function(f, compiled=False)(x)

@@ -2030,3 +2030,60 @@ def truth_values_added_to_one_of_python(x):
     for i in range(len(x)):
         s += x[i] * ((len(x) > 2) + (i > 5)) + x[i] * (True + (i > 5))
     return s
+
+
+# The real and the imaginary parts of an array are views of it.
+
+
+@corner
+def parts_written_by_a_loop(x):
+    z = np.outer(x[:4], x[:5] + 1j * x[1:6]).ravel()
+    real, imag = z.real, np.imag(z)
+    for i in range(len(z)):
+        real[i] *= x[0]
+        imag[(3 * i) % 20] += real[i]
+        z[(i + 1) % 20] = z[i] * 1j
+    return np.sum(real * imag) + np.abs(z).sum()
+
+
+@corner
+def parts_of_views(x):
+    z = np.outer(x[:4], x[:4] + 1j * x[1:5])
+    row, turned = z[1].real, z.T.imag
+    turned[2] += x[0]
+    row[:] = turned[0] * 2.0
+    z.real[[0, 0, 2]] += 1.0
+    z.imag[1:3, ::-1] -= z.real[1:3]
+    z *= 1.0 + 1j
+    return np.abs(z).sum() + np.sum(row * turned[1])
+
+
+@corner
+def parts_filled_and_masked(x):
+    z = x + 1j * x[::-1]
+    z.real[x > 0.5] = x[1]
+    np.add(z.imag, -3.0 * x, out=z.imag)
+    np.real(z)[2:4].fill(x[0])
+    z.imag.sort()
+    return np.sum(z.real * z.imag) + np.abs(z[1])
+
+
+@corner
+def parts_in_branches_of_a_loop(x):
+    z = x + 1j * x[::-1]
+    real = z.real
+    for i in range(10):
+        z.imag[i % 4] = real[(i + 1) % 4] * 0.5
+        if z.imag[i % 4] > 0.2:
+            real[i % 4] *= x[i % 3]
+        z[i % 4] *= 0.9
+    return np.sum(real) + np.abs(z).sum()
+
+
+@corner
+def arrays_of_iterators(x):
+    of_map = np.fromiter(map(np.sin, x), dtype=np.float64)
+    counted = np.fromiter((v * v for v in x), np.float64, count=len(x))
+    first = np.fromiter((v for v in x if v > 0.5), float, 3)
+    known = np.fromiter((2 * i for i in range(12)), dtype=np.int64, count=12)
+    return np.sum(of_map * counted * known) + first.sum() * first[0]

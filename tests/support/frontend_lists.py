@@ -1035,3 +1035,77 @@ def left_early(x):
             continue
         xs.append(xs[-1] + v**2)
     return xs[-1] * xs[0]
+
+
+def _history(x, limit):
+    history = []
+    for v in x:
+        history.append(v * v)
+        if sum(history) > limit:
+            return history
+    return history
+
+
+@lists
+def returned_from_its_loop(x):
+    return sum(v * np.sin(v) for v in _history(x, 1.5)) + len(_history(x, 1.5))
+
+
+def _steps_and_sums(x, limit):
+    if len(x) == 0:
+        return None
+    steps, sums = [], [0.0]
+    for i in range(len(x)):
+        steps.append(x[i])
+        for j in range(i):
+            sums.append(sums[-1] + x[j] * x[i])
+            if sums[-1] < limit:
+                return steps, i, sums
+        if i == len(x) - 1:
+            return steps, i, sums
+    raise ValueError("no numbers")
+
+
+@lists
+def returned_in_a_tuple_from_nested_loops(x):
+    steps, last, sums = _steps_and_sums(x, -0.8)
+    return np.sum(np.array(steps) ** 2) * last + sums[-2] * sums[-1]
+
+
+@lists
+def returned_with_what_an_endless_loop_finds(x):
+    def root(a):
+        guesses, y = [], 1.0 + a
+        while True:
+            guesses += [y]
+            y = 0.5 * (y + (1.0 + a) / y)
+            if abs(y * y - 1.0 - a) < 1e-9:
+                return y, guesses
+
+    y, guesses = root(x[0] * x[0])
+    return y * guesses[1] + sum(guesses)
+
+
+@lists
+def list_of_places(x):
+    places = []
+    for i in range(1, len(x) - 1):
+        if x[i - 1] < x[i] > x[i + 1]:
+            places.append(i)
+    y = x * 2.0
+    y[places] += x[0]
+    y[places[1:]] *= x[1]
+    return np.sum(y * np.arange(12)) + np.mean(x[places]) * len(places)
+
+
+@lists
+def lists_side_by_side(x):
+    times, values = [], []
+    for i in range(len(x)):
+        if x[i] > 0.0:
+            times.append(i * x[0])
+            values.append(np.sin(x[i]))
+    both = np.array([times, values])
+    table = np.column_stack((times, values, values))
+    rows = np.vstack([values, times])
+    return np.sum(both[0] * both[1]) + table[2, 1] * table[1, 0] + rows[0].sum()
