@@ -206,6 +206,11 @@ def _promoter(ndim):
 PROMOTERS = tuple(map(_promoter, range(MAX_RANK + 1)))
 
 
+def promoter_of(array):
+    """That for arrays of a type; all dimensions where the rank is not known."""
+    return PROMOTERS[MAX_RANK if array.ndim is None else array.ndim]
+
+
 @intrinsic
 def reload(typingctx, store):
     """Load a block again, after what may have changed the store; nothing for an address."""

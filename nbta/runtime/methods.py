@@ -5,6 +5,7 @@ goes to the kernels' entry points.
 """
 
 import operator
+from functools import cache
 from math import prod
 
 import numpy as np
@@ -58,6 +59,7 @@ from nbta.runtime.fields import (
     address_of_store,
     element_reader,
     field,
+    promoter_of,
     reload,
     seen_field,
 )
@@ -512,12 +514,17 @@ def register_constructor(cls):
 # write, append, accumulate, identity, close.
 
 
-def _kernel_write(array, operation):
+# What is compiled for one method is so for all that are alike: each function that can fail takes
+# 0.1 s, and a method has a chain of these.
+
+
+@cache
+def _kernel_write(dtype, operation):
     """A function that writes through the kernels and gives a status, with the facts in a request.
 
     For shapes to infer, growth, sums, errors.
     """
-    code = code_of(array.dtype)
+    code = code_of(dtype)
     may_claim = operation == rq.WRITE
 
     @register_jitable
@@ -535,9 +542,10 @@ def _kernel_write(array, operation):
     return kernel_write
 
 
-def _slow_write(array, operation):
+@cache
+def _slow_write(dtype, operation):
     """`_kernel_write`, whose failure is an exception."""
-    kernel_write = _kernel_write(array, operation)
+    kernel_write = _kernel_write(dtype, operation)
 
     @register_jitable
     def slow(store, index, address, shape):
@@ -549,24 +557,28 @@ def _slow_write(array, operation):
     return slow
 
 
-def _slow_item_write(array, operation):
+@cache
+def _slow_item_write(dtype, operation):
     """`_slow_write` for an item, which it puts into memory first."""
-    slow, item_place = _slow_write(array, operation), stack_block(item_words(array.dtype))
-    store_item = mem.item_writer(array.dtype)
+    kernel_write, item_place = _kernel_write(dtype, operation), stack_block(item_words(dtype))
+    store_item = mem.item_writer(dtype)
 
     @register_jitable
     def slow_item(store, index, value, shape):
-        place = item_place()
+        words, place = new_request(), item_place()
         store_item(place, value)
-        slow(store, index, place, shape)
+        status = kernel_write(store, index, place, shape, words)
+        if status != STATUS.ok:
+            raise_failure(status, operation, store, words)
 
     return slow_item
 
 
+@cache
 def _scalar_write(array, operation):
     """Write an item: five loads, two stores and three branches."""
     store_item, itemsize = mem.item_writer(array.dtype), item_bytes(array.dtype)
-    slow = _slow_item_write(array, operation)
+    slow = _slow_item_write(array.dtype, operation)
     rank_known = array.ndim == 0 and not array.inferred
 
     @fast
@@ -610,9 +622,10 @@ def copy_element(target, source, nbytes):
         words[k] = given[k]
 
 
+@cache
 def _element_write(array, operation):
     """Write an element with dimensions."""
-    slow, itemsize = _slow_write(array, operation), item_bytes(array.dtype)
+    slow, itemsize = _slow_write(array.dtype, operation), item_bytes(array.dtype)
 
     @fast
     def write(store, index, address, shape):
@@ -629,7 +642,7 @@ def _element_write(array, operation):
 
 def _put_copy(array, operation, value):
     """A function that puts a value into a slot by way of a copy, which is returned."""
-    kernel_write = _kernel_write(array, operation)
+    kernel_write = _kernel_write(array.dtype, operation)
     _, load, shape_of = in_memory(array.dtype, value)
 
     @register_jitable
@@ -652,6 +665,7 @@ def _is_copied(value):
     return isinstance(value, LISTS) or (isinstance(value, types.Array) and value.layout != "C")
 
 
+@cache
 def _putter(array, operation, value, put_item, put_element):
     """``block()``, ``item(block, value)``, ``shape(value)`` and ``put(store, index, item, shape)``.
 
@@ -681,12 +695,12 @@ def _put_methods(ta, operation, index, value, put_item, put_element):
     name = OPERATIONS[operation]
     check_index(name, index)
     check_value(name, ta, value)
-    again = same_array_type(ta)
+    again, promote = same_array_type(ta), promoter_of(ta)
     block, item, shape, put = _putter(ta, operation, value, put_item, put_element)
 
     def plain(ta, index, value, name=None):
-        owner, store = store_owner(ta), store_fields(ta)
-        put(store, np.int64(index), item(block(), value), shape(value))
+        owner, fields = store_owner(ta), promote(store_fields(ta))
+        put(fields, np.int64(index), item(block(), value), shape(value))
         return again(owner)
 
     def promoted(fields, ta, index, value, name=None):
@@ -710,12 +724,12 @@ def _promoted_write(fields, ta, index, value, name=None):
 def _append_methods(ta, value):
     """Implementations of `append`: plain, and with promoted fields."""
     check_value("append", ta, value)
-    again = same_array_type(ta)
+    again, promote = same_array_type(ta), promoter_of(ta)
     block, item, shape, put = _putter(ta, rq.APPEND, value, _scalar_write, _element_write)
 
     def plain(ta, value, name=None):
-        owner, store = store_owner(ta), store_fields(ta)
-        put(store, field(store, FIELD.size), item(block(), value), shape(value))
+        owner, fields = store_owner(ta), promote(store_fields(ta))
+        put(fields, field(fields, FIELD.size), item(block(), value), shape(value))
         return again(owner)
 
     def promoted(fields, ta, value, name=None):
@@ -736,6 +750,7 @@ def _promoted_append(fields, ta, value, name=None):
     return _append_methods(ta, value)[1]
 
 
+@cache
 def _only_slow(slow):
     """A way to put a value that has no fast path."""
 
@@ -747,12 +762,13 @@ def _only_slow(slow):
     return put
 
 
+@cache
 def _scalar_add(array, operation):
     """Add an item in place where that is simple, else by the kernels."""
     if not isinstance(array.dtype, types.Number):
-        return _only_slow(_slow_item_write(array, operation))
+        return _only_slow(_slow_item_write(array.dtype, operation))
     load_item, store_item = mem.item_reader(array.dtype), mem.item_writer(array.dtype)
-    slow, itemsize = _slow_item_write(array, operation), item_bytes(array.dtype)
+    slow, itemsize = _slow_item_write(array.dtype, operation), item_bytes(array.dtype)
 
     @fast
     def add(store, index, value, shape):
@@ -766,11 +782,12 @@ def _scalar_add(array, operation):
     return add
 
 
+@cache
 def _element_add(array, operation):
     """Add an element in place where that is simple, else by the kernels."""
     if not isinstance(array.dtype, types.Number):
-        return _only_slow(_slow_write(array, operation))
-    slow, item = _slow_write(array, operation), array.dtype
+        return _only_slow(_slow_write(array.dtype, operation))
+    slow, item = _slow_write(array.dtype, operation), array.dtype
     itemsize = item_bytes(item)
 
     @fast
@@ -818,6 +835,7 @@ def _close(ta, name=None):
 # read, stack, size, grad, grad_with_shape.
 
 
+@cache
 def result_of(array, ndim):
     """A function that turns a request's result into a scalar or a read-only array."""
     if ndim == 0:
@@ -840,6 +858,7 @@ def result_of(array, ndim):
     return result
 
 
+@cache
 def slow_read(array, operation, ndim, code):
     """A function that reads through the kernels."""
     result = result_of(array, ndim)
@@ -851,14 +870,23 @@ def slow_read(array, operation, ndim, code):
     def slow(store, index):
         check(store)
         words = new_request()
-        mem.store_int(words + 8 * rq.INDEX, index)
-        mem.store_int(words + 8 * rq.DTYPE, code)
-        call_kernel(entry, operation, store, words)
+        ask_kernel(entry, operation, store, index, code, words)
         return result(words)
 
     return slow
 
 
+@register_jitable
+def ask_kernel(entry, operation, store, index, code, words):
+    """Let a kernel read; its failure is an exception."""
+    mem.store_int(words + 8 * rq.INDEX, index)
+    mem.store_int(words + 8 * rq.DTYPE, code)
+    status = mem.call_entry(setting(entry), operation, store, words)
+    if status != STATUS.ok:
+        raise_failure(status, operation, store, words)
+
+
+@cache
 def _is_of_rank(array):
     """A function that compares an array's rank with one that was inferred; a load and a branch.
 
@@ -870,6 +898,7 @@ def _is_of_rank(array):
     return fast(lambda store: field(store, FIELD.rank) == ndim)
 
 
+@cache
 def rank_check(array, operation):
     """A function that refuses an array of another rank than was inferred.
 
@@ -897,17 +926,21 @@ def take_in_loop(store, slot):
     return field(store, FIELD.claim_read) != 0 and read_in_loop(store, slot)
 
 
+@cache
 def _item_read(array):
     """Read an item of a uniform array."""
     load_item, code = value_reader(array.dtype), code_of(array.dtype)
-    read_by_kernel, is_of_rank = slow_read(array, rq.READ, 0, code), _is_of_rank(array)
-    itemsize = item_bytes(array.dtype)
+    result, check = result_of(array, 0), rank_check(array, rq.READ)
+    is_of_rank, itemsize = _is_of_rank(array), item_bytes(array.dtype)
 
     @register_jitable
     def slow(store, slot):
         if is_of_rank(store) and take_in_loop(store, slot):
             return load_item(field(store, FIELD.data) + slot * itemsize)
-        return read_by_kernel(store, slot)
+        check(store)
+        words = new_request()
+        ask_kernel(settings.STORAGE_ENTRY, rq.READ, store, slot, code, words)
+        return result(words)
 
     @fast
     def read(store, slot):
@@ -920,6 +953,7 @@ def _item_read(array):
     return read
 
 
+@cache
 def _element_read(array):
     """Read an element of a uniform array: a view, whose owner is the same on every path.
 
@@ -934,9 +968,7 @@ def _element_read(array):
             return
         check(store)
         words = new_request()
-        mem.store_int(words + 8 * rq.INDEX, slot)
-        mem.store_int(words + 8 * rq.DTYPE, code)
-        call_kernel(settings.STORAGE_ENTRY, rq.VIEW, store, words)
+        ask_kernel(settings.STORAGE_ENTRY, rq.VIEW, store, slot, code, words)
 
     @fast
     def read(store, slot):
@@ -953,6 +985,7 @@ def _element_read(array):
     return read
 
 
+@cache
 def _only_slow_read(slow):
     """A way to read that has no fast path."""
 
@@ -977,8 +1010,12 @@ def _read_of(ta, index, dtype):
 
 @method("read")
 def _read(ta, index, dtype=None, name=None):
-    read = _read_of(ta, index, dtype)
-    return lambda ta, index, dtype=None, name=None: read(store_fields(ta), np.int64(index))
+    read, promote = _read_of(ta, index, dtype), promoter_of(ta)
+
+    def implementation(ta, index, dtype=None, name=None):
+        return read(promote(store_fields(ta)), np.int64(index))
+
+    return implementation
 
 
 @promoted_function("read")
@@ -1380,6 +1417,7 @@ def _concat(ta, element_shape_except0=None, dtype=None, name=None):
 # ``ta[i]``, loops over arrays, np.asarray: looks, which mark nothing.
 
 
+@cache
 def _item_look(array):
     """Look at an item of a uniform array."""
     load_item = value_reader(array.dtype)
@@ -1411,8 +1449,8 @@ def _look_of(ta, index):
 def _getitem(ta, index):
     if not isinstance(ta, TensorArrayType):
         return None
-    look = _look_of(ta, index)
-    return lambda ta, index: look(store_fields(ta), np.int64(index))
+    look, promote = _look_of(ta, index), promoter_of(ta)
+    return lambda ta, index: look(promote(store_fields(ta)), np.int64(index))
 
 
 @promoted_function("getitem")
