@@ -14,11 +14,7 @@ import numba
 import numpy as np
 from numba.extending import register_jitable
 
-from nbta.errors import (
-    NOT_OF_ARRAYS,
-    REASONS,
-    not_of_arrays,
-)
+from nbta.errors import NOT_OF_ARRAYS, failure, not_of_arrays
 from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import settings
@@ -42,7 +38,7 @@ class FailureError(Exception):
 
     def __new__(cls, status, *facts):
         """Give the error itself."""
-        return REASONS[status].error(status, *facts)
+        return failure(status, *facts)
 
 
 @kernel

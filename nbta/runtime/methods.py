@@ -962,18 +962,13 @@ def _element_read(array):
     element_of, code = element_reader(array.dtype, array.ndim), code_of(array.dtype)
     is_of_rank, check = _is_of_rank(array), rank_check(array, rq.READ)
 
-    @register_jitable
-    def take_slowly(store, slot):
-        if is_of_rank(store) and take_in_loop(store, slot):
-            return
-        check(store)
-        words = new_request()
-        ask_kernel(settings.STORAGE_ENTRY, rq.VIEW, store, slot, code, words)
-
     @fast
     def read(store, slot):
         if not (is_of_rank(store) and take(store, slot)):
-            take_slowly(address_of_store(store), slot)
+            kept = address_of_store(store)
+            if not (is_of_rank(kept) and take_in_loop(kept, slot)):
+                check(kept)
+                ask_kernel(settings.STORAGE_ENTRY, rq.VIEW, kept, slot, code, new_request())
             reload(store)
         # Others may let the array grow meanwhile; the later owner keeps the earlier elements.
         elements = seen_field(store, FIELD.data)

@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 import pytest
-from numba import njit, objmode
+from numba import njit, objmode, prange
 
 import nbta
 from nbta.errors import NbtaError
@@ -496,6 +496,44 @@ def without_lock(a, first, n):
     """Threads write slots of their own at once."""
     for i in range(first, first + n):
         a.write(i, float(i))
+
+
+@njit
+def fill_part(a, first, n):
+    """A loop of its own, in an iteration of a parallel one."""
+    for i in range(first, first + n):
+        a.write(i, float(i))
+    own = nbta.TensorArray(np.float64, dynamic_size=True, element_shape=())
+    for i in range(n):
+        own.append(a[first + i])
+    return own.size()
+
+
+@njit(parallel=True)
+def fill_in_parallel(a, parts, n):
+    """Parallel iterations that call loops."""
+    total = 0
+    for k in prange(parts):
+        total += fill_part(a, k * n, n)
+    return total
+
+
+@njit
+def around_parallel_loops(a, n):
+    """A loop that calls a parallel one between its own operations."""
+    total = 0
+    for k in range(2):
+        a.write(2 * n + k, -1.0)
+        if k == 0:
+            total += fill_in_parallel(a, 2, n)
+        total += a.size()
+    return total + a[1]
+
+
+def test_parallel_callees():
+    same(around_parallel_loops, lambda: (sized(402), 200), 1)
+    (result,) = fill_part.overloads.values()
+    assert any(isinstance(kind, PromotedType) for kind in result.type_annotation.typemap.values())
 
 
 def test_threads():
