@@ -69,7 +69,7 @@ from nbta.runtime.parallel_loops import read_in_loop, write_in_loop
 from nbta.runtime.records import value_reader
 from nbta.runtime.request import Concat
 from nbta.runtime.settings import setting
-from nbta.runtime.slots import is_free, is_sum, is_value, occupy, state_place, take
+from nbta.runtime.slots import is_free, is_sum, is_value, likely, occupy, state_place, take
 from nbta.runtime.store import FIELD
 from nbta.shapes import MAX_RANK
 from nbta.tuning import LOOP_BYTES
@@ -575,15 +575,23 @@ def _slow_item_write(dtype, operation):
 
 
 @cache
+def _has_items(array):
+    """A function that tells whether an array's elements have no dimensions; known by most types."""
+    if array.ndim == 0 and not array.inferred:
+        return fast(lambda store: True)
+    return fast(lambda store: field(store, FIELD.rank) == 0)
+
+
+@cache
 def _scalar_write(array, operation):
     """Write an item: five loads, two stores and three branches."""
     store_item, itemsize = mem.item_writer(array.dtype), item_bytes(array.dtype)
     slow = _slow_item_write(array.dtype, operation)
-    rank_known = array.ndim == 0 and not array.inferred
+    is_item = _has_items(array)
 
     @fast
     def write(store, index, value, shape):
-        if is_free(store, index) and (rank_known or field(store, FIELD.rank) == 0):
+        if likely(is_free(store, index)) and is_item(store):
             place = state_place(store, index)
             store_item(field(store, FIELD.data) + index * itemsize, value)
             occupy(store, place, index)
@@ -629,7 +637,7 @@ def _element_write(array, operation):
 
     @fast
     def write(store, index, address, shape):
-        if is_free(store, index) and fits(store, shape):
+        if likely(is_free(store, index)) and fits(store, shape):
             place, nbytes = state_place(store, index), count_items(shape) * itemsize
             copy_element(field(store, FIELD.data) + index * nbytes, address, nbytes)
             occupy(store, place, index)
@@ -769,10 +777,11 @@ def _scalar_add(array, operation):
         return _only_slow(_slow_item_write(array.dtype, operation))
     load_item, store_item = mem.item_reader(array.dtype), mem.item_writer(array.dtype)
     slow, itemsize = _slow_item_write(array.dtype, operation), item_bytes(array.dtype)
+    is_item = _has_items(array)
 
     @fast
     def add(store, index, value, shape):
-        if is_sum(store, index) and field(store, FIELD.rank) == 0:
+        if likely(is_sum(store, index)) and is_item(store):
             target = field(store, FIELD.data) + index * itemsize
             store_item(target, load_item(target) + value)
             return
@@ -792,7 +801,7 @@ def _element_add(array, operation):
 
     @fast
     def add(store, index, address, shape):
-        if is_sum(store, index) and fits(store, shape):
+        if likely(is_sum(store, index)) and fits(store, shape):
             count = count_items(shape)
             target = field(store, FIELD.data) + index * (count * itemsize)
             sums = mem.array_at(target, count, item)
@@ -962,13 +971,16 @@ def _element_read(array):
     element_of, code = element_reader(array.dtype, array.ndim), code_of(array.dtype)
     is_of_rank, check = _is_of_rank(array), rank_check(array, rq.READ)
 
+    @register_jitable
+    def take_slowly(store, slot):
+        if not (is_of_rank(store) and take_in_loop(store, slot)):
+            check(store)
+            ask_kernel(settings.STORAGE_ENTRY, rq.VIEW, store, slot, code, new_request())
+
     @fast
     def read(store, slot):
         if not (is_of_rank(store) and take(store, slot)):
-            kept = address_of_store(store)
-            if not (is_of_rank(kept) and take_in_loop(kept, slot)):
-                check(kept)
-                ask_kernel(settings.STORAGE_ENTRY, rq.VIEW, kept, slot, code, new_request())
+            take_slowly(address_of_store(store), slot)
             reload(store)
         # Others may let the array grow meanwhile; the later owner keeps the earlier elements.
         elements = seen_field(store, FIELD.data)
