@@ -1,5 +1,6 @@
 """Writes, reads and sums in compiled loops over arrays of a fixed size."""
 
+import time
 from functools import partial
 
 import numpy as np
@@ -142,6 +143,7 @@ def copy_scalars(values, states, out):
 
 
 class _Sized(common.Pair):
+    clock = staticmethod(time.process_time)
     params = (common.ELEMENTS,)
     param_names = ("element",)
 
