@@ -14,7 +14,7 @@ def promoted(function):
     return sum(isinstance(kind, PromotedType) for name, kind in kinds if "nbta_fields" in name)
 
 
-@pytest.mark.slow_but_every(16)
+@pytest.mark.slow_but_every(32)
 @pytest.mark.parametrize("seed", range(96))
 def test_random_loops(seed):
     program = Program(seed)
