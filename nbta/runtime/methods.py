@@ -515,7 +515,7 @@ def register_constructor(cls):
 
 
 # What is compiled for one method is so for all that are alike: each function that can fail takes
-# 0.1 s, and a method has a chain of these.
+# 0.3 s, and a method has a chain of these.
 
 
 @cache
