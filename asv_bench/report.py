@@ -19,6 +19,7 @@ ROWS = (
     storage.ReadCopying,
     growth.AppendScalars,
     growth.AppendVectors,
+    storage.AccumulateOnce,
     storage.Accumulate,
     parallel.SecondThread,
     parallel.OrderedSums,

@@ -29,6 +29,7 @@ from nbta.runtime import (
     extension,
     methods,
     parallel_loops,
+    promotion,
     python_calls,
     raw_methods,
 )
@@ -686,4 +687,4 @@ def _from_compiled_code(store: Any, dtype: Any) -> Any:
 extension.wrappers["make"] = _from_compiled_code
 register_constructor(TensorArray)
 #: Imported for what they register: methods in compiled code, and the rewrite of parallel loops.
-_METHODS = (methods, parallel_loops, raw_methods)
+_METHODS = (methods, parallel_loops, promotion, raw_methods)

@@ -1,5 +1,6 @@
 """Writes, reads and sums in compiled loops over arrays of a fixed size."""
 
+import time
 from functools import partial
 
 import numpy as np
@@ -142,6 +143,7 @@ def copy_scalars(values, states, out):
 
 
 class _Sized(common.Pair):
+    clock = staticmethod(time.process_time)
     params = (common.ELEMENTS,)
     param_names = ("element",)
 
@@ -227,6 +229,56 @@ class ReadCopying(_Sized):
         values, states = common.touched_numpy(count, element)
         states[:] = _WRITTEN
         return partial(copy_scalars, values, states, np.ones(count))
+
+
+@njit(cache=True)
+def add_nbta(array, n, term):
+    """Add a term to every slot."""
+    for i in range(n):
+        array.accumulate(i, term)
+
+
+@njit(cache=True)
+def add_scalars(sums, states, term):
+    """`add_nbta` on NumPy arrays; the slot that takes no more terms, or -1."""
+    for i in range(len(sums)):
+        if states[i] != _WRITTEN:
+            return i
+        sums[i] += term
+    return -1
+
+
+@njit(cache=True)
+def add_vectors(sums, states, term):
+    """`add_scalars` for vectors."""
+    for i in range(len(sums)):
+        if states[i] != _WRITTEN:
+            return i
+        for k in range(len(term)):
+            sums[i, k] += term[k]
+    return -1
+
+
+class AccumulateOnce(_Sized):
+    """Add a term to every slot of a gradient array whose slots hold sums."""
+
+    label = "in-kernel accumulate, each slot"
+
+    def make_nbta(self, count, element):
+        """A gradient array whose slots hold sums."""
+        forward = nbta.TensorArray(
+            np.float64, size=count, element_shape=common.element_shape(element)
+        )
+        array, term = forward.grad("sums"), common.value_for(element)
+        write_nbta(array, count, term)
+        return partial(add_nbta, array, count, term)
+
+    def make_peer(self, count, element):
+        """Sums, and state bytes that say written."""
+        sums, states = common.touched_numpy(count, element)
+        states[:] = _WRITTEN
+        loop = add_scalars if element == "scalar" else add_vectors
+        return partial(loop, sums, states, common.value_for(element))
 
 
 _SLOTS, _ITEMS = 8, 1024

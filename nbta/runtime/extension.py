@@ -27,6 +27,7 @@ from numba.extending import (
     intrinsic,
     lower_cast,
     models,
+    overload,
     overload_method,
     register_jitable,
     register_model,
@@ -35,8 +36,8 @@ from numba.extending import (
 
 from nbta.dtypes import own
 from nbta.runtime import compiled, request, settings
-from nbta.runtime import memory as mem
 from nbta.runtime.arguments import item_bytes, rank_of, require_rank
+from nbta.runtime.fields import field, same_dimensions
 from nbta.runtime.memory import INT64, setting_place
 from nbta.runtime.numba_private import (
     AbstractTemplate,
@@ -51,7 +52,6 @@ from nbta.runtime.numba_private import (
 )
 from nbta.runtime.numba_private import ir as numba_ir
 from nbta.runtime.records import value_type
-from nbta.runtime.slots import field
 from nbta.runtime.store import FIELD, HEADER, STORE
 
 #: Changes when code compiled against another layout of the store must not be used again.
@@ -411,6 +411,8 @@ new_request = stack_block(request.WORDS)
 
 #: What is beneath the methods of tensor arrays, by name.
 methods = {}
+#: The same for an array whose fields are promoted, which are their first argument.
+promoted_functions = {}
 
 
 @register_rewrite("after-inference")
@@ -551,11 +553,21 @@ def method(name):
     return define
 
 
+def promoted_function(name):
+    """Define what a method, or getitem, becomes for an array whose fields are promoted."""
+
+    def define(implementation):
+        promoted_functions[name] = implementation
+        overload(implementation, jit_options=inlined)(implementation)
+        return implementation
+
+    return define
+
+
 @fast
 def fits(store, shape):
     """Whether a shape is the element shape of a uniform store."""
-    same_rank = field(store, FIELD.rank) == len(shape)
-    return same_rank and mem.same_dimensions(store + 8 * FIELD.dimension0, shape)
+    return field(store, FIELD.rank) == len(shape) and same_dimensions(store, shape)
 
 
 def register():

@@ -14,16 +14,7 @@ import numba
 import numpy as np
 from numba.extending import register_jitable
 
-from nbta.errors import (
-    NOT_OF_ARRAYS,
-    REASONS,
-    FailedPreconditionError,
-    InvalidArgumentError,
-    OutOfRangeError,
-    ResourceExhaustedError,
-    UnimplementedError,
-    not_of_arrays,
-)
+from nbta.errors import NOT_OF_ARRAYS, failure, not_of_arrays
 from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import settings
@@ -35,12 +26,19 @@ from nbta.runtime.settings import setting
 from nbta.runtime.sharing import keep_failure, keep_stray, python_held
 from nbta.runtime.store import FIELD, store_at
 
-_CLASSES = [
-    InvalidArgumentError, ResourceExhaustedError, UnimplementedError, FailedPreconditionError,
-    OutOfRangeError,
-]  # fmt: skip
 _TWO_DOTS, _TEXT_WORDS, _TEXT_BYTES = ord(".") | ord(".") << 32, 24, 192
-_CLASS_OF = tuple(_CLASSES.index(row.error) for row in REASONS)
+
+
+class FailureError(Exception):
+    """Compiled code raises it by a status and facts, and what the status stands for arrives.
+
+    One class for all: each ``raise`` with facts is code that LLVM goes over again in each function
+    that can fail and in each of a user's.
+    """
+
+    def __new__(cls, status, *facts):
+        """Give the error itself."""
+        return failure(status, *facts)
 
 
 @kernel
@@ -100,26 +98,7 @@ def raise_failure(status, operation, store, request):
     points = mem.array_at(0, 0, np.int32)
     name = text_words(cold_points(store_at(store), NAME) if store else points)
     suffix = text_words(cold_points(store_at(store), SUFFIX) if store else points)
-    kind = _CLASS_OF[status]
-    if kind == 1:
-        raise ResourceExhaustedError(
-            status, operation, array, slot, expected, got, wanted, given, name, suffix
-        )
-    if kind == 2:
-        raise UnimplementedError(
-            status, operation, array, slot, expected, got, wanted, given, name, suffix
-        )
-    if kind == 3:
-        raise FailedPreconditionError(
-            status, operation, array, slot, expected, got, wanted, given, name, suffix
-        )
-    if kind == 4:
-        raise OutOfRangeError(
-            status, operation, array, slot, expected, got, wanted, given, name, suffix
-        )
-    raise InvalidArgumentError(
-        status, operation, array, slot, expected, got, wanted, given, name, suffix
-    )
+    raise FailureError(status, operation, array, slot, expected, got, wanted, given, name, suffix)
 
 
 @register_jitable

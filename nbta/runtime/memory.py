@@ -118,23 +118,6 @@ def store_dimensions(typingctx, address, shape):
 
 
 @intrinsic
-def same_dimensions(typingctx, address, shape):
-    """Whether the int64 from an address on are those of a tuple (also an empty one)."""
-
-    def codegen(context, builder, sig, args):
-        same = cgutils.true_bit
-        for axis, dimension in enumerate(cgutils.unpack_tuple(builder, args[1])):
-            place = builder.add(args[0], INT64(8 * axis))
-            equal = builder.icmp_signed(
-                "==", dimension, builder.load(_pointer(builder, place, INT64))
-            )
-            same = builder.and_(same, equal)
-        return same
-
-    return types.boolean(types.int64, shape), codegen
-
-
-@intrinsic
 def copy_bytes(typingctx, target, source, count):
     """``memcpy``: the two ranges must not overlap."""
 

@@ -5,6 +5,7 @@ goes to the kernels' entry points.
 """
 
 import operator
+from functools import cache
 from math import prod
 
 import numpy as np
@@ -47,19 +48,28 @@ from nbta.runtime.extension import (
     method,
     new_array_type,
     new_request,
+    promoted_function,
     same_array_type,
     stack_block,
     store_fields,
     store_owner,
 )
 from nbta.runtime.failures import call_kernel, raise_failure, refusal
-from nbta.runtime.memory import INT64, room, seen_int
+from nbta.runtime.fields import (
+    address_of_store,
+    element_reader,
+    field,
+    promoter_of,
+    reload,
+    seen_field,
+)
+from nbta.runtime.memory import INT64, room
 from nbta.runtime.numba_private import cgutils, imputils
 from nbta.runtime.parallel_loops import read_in_loop, write_in_loop
 from nbta.runtime.records import value_reader
 from nbta.runtime.request import Concat
 from nbta.runtime.settings import setting
-from nbta.runtime.slots import field, is_free, is_sum, is_value, occupy, state_place, take
+from nbta.runtime.slots import is_free, is_sum, is_value, likely, occupy, state_place, take
 from nbta.runtime.store import FIELD
 from nbta.shapes import MAX_RANK
 from nbta.tuning import LOOP_BYTES
@@ -504,12 +514,17 @@ def register_constructor(cls):
 # write, append, accumulate, identity, close.
 
 
-def _kernel_write(array, operation):
+# What is compiled for one method is so for all that are alike: each function that can fail takes
+# 0.3 s, and a method has a chain of these.
+
+
+@cache
+def _kernel_write(dtype, operation):
     """A function that writes through the kernels and gives a status, with the facts in a request.
 
     For shapes to infer, growth, sums, errors.
     """
-    code = code_of(array.dtype)
+    code = code_of(dtype)
     may_claim = operation == rq.WRITE
 
     @register_jitable
@@ -527,9 +542,10 @@ def _kernel_write(array, operation):
     return kernel_write
 
 
-def _slow_write(array, operation):
+@cache
+def _slow_write(dtype, operation):
     """`_kernel_write`, whose failure is an exception."""
-    kernel_write = _kernel_write(array, operation)
+    kernel_write = _kernel_write(dtype, operation)
 
     @register_jitable
     def slow(store, index, address, shape):
@@ -541,36 +557,65 @@ def _slow_write(array, operation):
     return slow
 
 
-def _slow_item_write(array, operation):
+@cache
+def _slow_item_write(dtype, operation):
     """`_slow_write` for an item, which it puts into memory first."""
-    slow, item_place = _slow_write(array, operation), stack_block(item_words(array.dtype))
-    store_item = mem.item_writer(array.dtype)
+    kernel_write, item_place = _kernel_write(dtype, operation), stack_block(item_words(dtype))
+    store_item = mem.item_writer(dtype)
 
     @register_jitable
     def slow_item(store, index, value, shape):
-        place = item_place()
+        words, place = new_request(), item_place()
         store_item(place, value)
-        slow(store, index, place, shape)
+        status = kernel_write(store, index, place, shape, words)
+        if status != STATUS.ok:
+            raise_failure(status, operation, store, words)
 
     return slow_item
 
 
+@cache
+def _has_items(array):
+    """A function that tells whether an array's elements have no dimensions; known by most types."""
+    if array.ndim == 0 and not array.inferred:
+        return fast(lambda store: True)
+    return fast(lambda store: field(store, FIELD.rank) == 0)
+
+
+@cache
 def _scalar_write(array, operation):
     """Write an item: five loads, two stores and three branches."""
     store_item, itemsize = mem.item_writer(array.dtype), item_bytes(array.dtype)
-    slow = _slow_item_write(array, operation)
-    rank_known = array.ndim == 0 and not array.inferred
+    slow = _slow_item_write(array.dtype, operation)
+    is_item = _has_items(array)
 
     @fast
     def write(store, index, value, shape):
-        if is_free(store, index) and (rank_known or field(store, FIELD.rank) == 0):
+        if likely(is_free(store, index)) and is_item(store):
             place = state_place(store, index)
             store_item(field(store, FIELD.data) + index * itemsize, value)
             occupy(store, place, index)
             return
-        slow(store, index, value, shape)
+        slow(address_of_store(store), index, value, shape)
+        reload(store)
 
     return write
+
+
+@intrinsic
+def count_items(typingctx, shape):
+    """How many items an element has, by its dimensions.
+
+    LLVM sees that those of a value do not change in a loop, where the array's own may.
+    """
+
+    def codegen(context, builder, sig, args):
+        count = INT64(1)
+        for dimension in cgutils.unpack_tuple(builder, args[0]):
+            count = builder.mul(count, dimension)
+        return count
+
+    return types.int64(shape), codegen
 
 
 @fast
@@ -585,25 +630,27 @@ def copy_element(target, source, nbytes):
         words[k] = given[k]
 
 
+@cache
 def _element_write(array, operation):
     """Write an element with dimensions."""
-    slow = _slow_write(array, operation)
+    slow, itemsize = _slow_write(array.dtype, operation), item_bytes(array.dtype)
 
     @fast
     def write(store, index, address, shape):
-        if is_free(store, index) and fits(store, shape):
-            place, nbytes = state_place(store, index), field(store, FIELD.element_bytes)
+        if likely(is_free(store, index)) and fits(store, shape):
+            place, nbytes = state_place(store, index), count_items(shape) * itemsize
             copy_element(field(store, FIELD.data) + index * nbytes, address, nbytes)
             occupy(store, place, index)
             return
-        slow(store, index, address, shape)
+        slow(address_of_store(store), index, address, shape)
+        reload(store)
 
     return write
 
 
 def _put_copy(array, operation, value):
     """A function that puts a value into a slot by way of a copy, which is returned."""
-    kernel_write = _kernel_write(array, operation)
+    kernel_write = _kernel_write(array.dtype, operation)
     _, load, shape_of = in_memory(array.dtype, value)
 
     @register_jitable
@@ -626,6 +673,7 @@ def _is_copied(value):
     return isinstance(value, LISTS) or (isinstance(value, types.Array) and value.layout != "C")
 
 
+@cache
 def _putter(array, operation, value, put_item, put_element):
     """``block()``, ``item(block, value)``, ``shape(value)`` and ``put(store, index, item, shape)``.
 
@@ -637,7 +685,12 @@ def _putter(array, operation, value, put_item, put_element):
     whole, no_axes = fast(lambda block, value: value), fast(lambda value: ())
     if _is_copied(value):
         put_copy = _put_copy(array, operation, value)
-        put = fast(lambda store, index, value, _: put_copy(store, index, value))
+
+        @fast
+        def put(store, index, value, shape):
+            put_copy(address_of_store(store), index, value)
+            reload(store)
+
         return block, whole, no_axes, put
     if rank_of(value) == 0 and not isinstance(value, types.Array):
         return _no_block, whole, no_axes, put_item(array, operation)
@@ -645,84 +698,131 @@ def _putter(array, operation, value, put_item, put_element):
     return block, address, shape_of, put_element(array, operation)
 
 
-def _put_method(array, putter):
-    """The implementation of a method that puts a value into a slot."""
-    again, (block, item, shape, put) = same_array_type(array), putter
+def _put_methods(ta, operation, index, value, put_item, put_element):
+    """Implementations of a method that puts a value in a slot: plain, and with promoted fields."""
+    name = OPERATIONS[operation]
+    check_index(name, index)
+    check_value(name, ta, value)
+    again, promote = same_array_type(ta), promoter_of(ta)
+    block, item, shape, put = _putter(ta, operation, value, put_item, put_element)
 
-    def implementation(ta, index, value, name=None):
-        owner, store = store_owner(ta), store_fields(ta)
-        put(store, np.int64(index), item(block(), value), shape(value))
+    def plain(ta, index, value, name=None):
+        owner, fields = store_owner(ta), promote(store_fields(ta))
+        put(fields, np.int64(index), item(block(), value), shape(value))
         return again(owner)
 
-    return implementation
+    def promoted(fields, ta, index, value, name=None):
+        owner = store_owner(ta)
+        put(fields, np.int64(index), item(block(), value), shape(value))
+        return again(owner)
+
+    return plain, promoted
 
 
 @method("write")
 def _write(ta, index, value, name=None):
-    check_index("write", index)
-    check_value("write", ta, value)
-    return _put_method(ta, _putter(ta, rq.WRITE, value, _scalar_write, _element_write))
+    return _put_methods(ta, rq.WRITE, index, value, _scalar_write, _element_write)[0]
+
+
+@promoted_function("write")
+def _promoted_write(fields, ta, index, value, name=None):
+    return _put_methods(ta, rq.WRITE, index, value, _scalar_write, _element_write)[1]
+
+
+def _append_methods(ta, value):
+    """Implementations of `append`: plain, and with promoted fields."""
+    check_value("append", ta, value)
+    again, promote = same_array_type(ta), promoter_of(ta)
+    block, item, shape, put = _putter(ta, rq.APPEND, value, _scalar_write, _element_write)
+
+    def plain(ta, value, name=None):
+        owner, fields = store_owner(ta), promote(store_fields(ta))
+        put(fields, field(fields, FIELD.size), item(block(), value), shape(value))
+        return again(owner)
+
+    def promoted(fields, ta, value, name=None):
+        owner = store_owner(ta)
+        put(fields, field(fields, FIELD.size), item(block(), value), shape(value))
+        return again(owner)
+
+    return plain, promoted
 
 
 @method("append")
 def _append(ta, value, name=None):
-    check_value("append", ta, value)
-    again = same_array_type(ta)
-    block, item, shape, put = _putter(ta, rq.APPEND, value, _scalar_write, _element_write)
-
-    def implementation(ta, value, name=None):
-        owner, store = store_owner(ta), store_fields(ta)
-        put(store, field(store, FIELD.size), item(block(), value), shape(value))
-        return again(owner)
-
-    return implementation
+    return _append_methods(ta, value)[0]
 
 
+@promoted_function("append")
+def _promoted_append(fields, ta, value, name=None):
+    return _append_methods(ta, value)[1]
+
+
+@cache
+def _only_slow(slow):
+    """A way to put a value that has no fast path."""
+
+    @fast
+    def put(store, index, value, shape):
+        slow(address_of_store(store), index, value, shape)
+        reload(store)
+
+    return put
+
+
+@cache
 def _scalar_add(array, operation):
     """Add an item in place where that is simple, else by the kernels."""
     if not isinstance(array.dtype, types.Number):
-        return _slow_item_write(array, operation)
+        return _only_slow(_slow_item_write(array.dtype, operation))
     load_item, store_item = mem.item_reader(array.dtype), mem.item_writer(array.dtype)
-    slow = _slow_item_write(array, operation)
+    slow, itemsize = _slow_item_write(array.dtype, operation), item_bytes(array.dtype)
+    is_item = _has_items(array)
 
     @fast
     def add(store, index, value, shape):
-        if is_sum(store, index) and field(store, FIELD.rank) == 0:
-            target = field(store, FIELD.data) + index * field(store, FIELD.element_bytes)
+        if likely(is_sum(store, index)) and is_item(store):
+            target = field(store, FIELD.data) + index * itemsize
             store_item(target, load_item(target) + value)
             return
-        slow(store, index, value, shape)
+        slow(address_of_store(store), index, value, shape)
+        reload(store)
 
     return add
 
 
+@cache
 def _element_add(array, operation):
     """Add an element in place where that is simple, else by the kernels."""
     if not isinstance(array.dtype, types.Number):
-        return _slow_write(array, operation)
-    slow, item = _slow_write(array, operation), array.dtype
+        return _only_slow(_slow_write(array.dtype, operation))
+    slow, item = _slow_write(array.dtype, operation), array.dtype
     itemsize = item_bytes(item)
 
     @fast
     def add(store, index, address, shape):
-        if is_sum(store, index) and fits(store, shape):
-            nbytes = field(store, FIELD.element_bytes)
-            target, count = field(store, FIELD.data) + index * nbytes, nbytes // itemsize
+        if likely(is_sum(store, index)) and fits(store, shape):
+            count = count_items(shape)
+            target = field(store, FIELD.data) + index * (count * itemsize)
             sums = mem.array_at(target, count, item)
             terms = mem.array_at(address, count, item)
             for k in range(count):
                 sums[k] += terms[k]
             return
-        slow(store, index, address, shape)
+        slow(address_of_store(store), index, address, shape)
+        reload(store)
 
     return add
 
 
 @method("accumulate")
 def _accumulate(ta, index, value, name=None):
-    check_index("accumulate", index)
-    check_value("accumulate", ta, value)
-    return _put_method(ta, _putter(ta, rq.ACCUMULATE, value, _scalar_add, _element_add))
+    return _put_methods(ta, rq.ACCUMULATE, index, value, _scalar_add, _element_add)[0]
+
+
+@promoted_function("accumulate")
+def _promoted_accumulate(fields, ta, index, value, name=None):
+    return _put_methods(ta, rq.ACCUMULATE, index, value, _scalar_add, _element_add)[1]
 
 
 @method("identity")
@@ -744,6 +844,7 @@ def _close(ta, name=None):
 # read, stack, size, grad, grad_with_shape.
 
 
+@cache
 def result_of(array, ndim):
     """A function that turns a request's result into a scalar or a read-only array."""
     if ndim == 0:
@@ -766,6 +867,7 @@ def result_of(array, ndim):
     return result
 
 
+@cache
 def slow_read(array, operation, ndim, code):
     """A function that reads through the kernels."""
     result = result_of(array, ndim)
@@ -777,14 +879,23 @@ def slow_read(array, operation, ndim, code):
     def slow(store, index):
         check(store)
         words = new_request()
-        mem.store_int(words + 8 * rq.INDEX, index)
-        mem.store_int(words + 8 * rq.DTYPE, code)
-        call_kernel(entry, operation, store, words)
+        ask_kernel(entry, operation, store, index, code, words)
         return result(words)
 
     return slow
 
 
+@register_jitable
+def ask_kernel(entry, operation, store, index, code, words):
+    """Let a kernel read; its failure is an exception."""
+    mem.store_int(words + 8 * rq.INDEX, index)
+    mem.store_int(words + 8 * rq.DTYPE, code)
+    status = mem.call_entry(setting(entry), operation, store, words)
+    if status != STATUS.ok:
+        raise_failure(status, operation, store, words)
+
+
+@cache
 def _is_of_rank(array):
     """A function that compares an array's rank with one that was inferred; a load and a branch.
 
@@ -796,6 +907,7 @@ def _is_of_rank(array):
     return fast(lambda store: field(store, FIELD.rank) == ndim)
 
 
+@cache
 def rank_check(array, operation):
     """A function that refuses an array of another rank than was inferred.
 
@@ -823,62 +935,100 @@ def take_in_loop(store, slot):
     return field(store, FIELD.claim_read) != 0 and read_in_loop(store, slot)
 
 
+@cache
 def _item_read(array):
     """Read an item of a uniform array."""
     load_item, code = value_reader(array.dtype), code_of(array.dtype)
-    slow, is_of_rank = slow_read(array, rq.READ, 0, code), _is_of_rank(array)
+    result, check = result_of(array, 0), rank_check(array, rq.READ)
+    is_of_rank, itemsize = _is_of_rank(array), item_bytes(array.dtype)
+
+    @register_jitable
+    def slow(store, slot):
+        if is_of_rank(store) and take_in_loop(store, slot):
+            return load_item(field(store, FIELD.data) + slot * itemsize)
+        check(store)
+        words = new_request()
+        ask_kernel(settings.STORAGE_ENTRY, rq.READ, store, slot, code, words)
+        return result(words)
 
     @fast
     def read(store, slot):
-        if is_of_rank(store) and (take(store, slot) or take_in_loop(store, slot)):
-            address = field(store, FIELD.data) + slot * field(store, FIELD.element_bytes)
-            return load_item(address)
-        return slow(store, slot)
+        if is_of_rank(store) and take(store, slot):
+            return load_item(field(store, FIELD.data) + slot * itemsize)
+        item = slow(address_of_store(store), slot)
+        reload(store)
+        return item
 
     return read
 
 
+@cache
 def _element_read(array):
     """Read an element of a uniform array: a view, whose owner is the same on every path.
 
     Were it another one after the slow path, LLVM could not remove the counting of references.
     """
-    array_of, code = mem.array_reader(array.dtype, array.ndim), code_of(array.dtype)
+    element_of, code = element_reader(array.dtype, array.ndim), code_of(array.dtype)
     is_of_rank, check = _is_of_rank(array), rank_check(array, rq.READ)
+
+    @register_jitable
+    def take_slowly(store, slot):
+        if not (is_of_rank(store) and take_in_loop(store, slot)):
+            check(store)
+            ask_kernel(settings.STORAGE_ENTRY, rq.VIEW, store, slot, code, new_request())
 
     @fast
     def read(store, slot):
-        taken = is_of_rank(store) and (take(store, slot) or take_in_loop(store, slot))
-        if not taken:
-            check(store)
-            words = new_request()
-            mem.store_int(words + 8 * rq.INDEX, slot)
-            mem.store_int(words + 8 * rq.DTYPE, code)
-            call_kernel(settings.STORAGE_ENTRY, rq.VIEW, store, words)
+        if not (is_of_rank(store) and take(store, slot)):
+            take_slowly(address_of_store(store), slot)
+            reload(store)
         # Others may let the array grow meanwhile; the later owner keeps the earlier elements.
-        elements = seen_int(store + 8 * FIELD.data)
+        elements = seen_field(store, FIELD.data)
         owner = field(store, FIELD.data_owner)
         address = elements + slot * field(store, FIELD.element_bytes)
         mem.retain(owner)
-        return array_of(owner, address, store + 8 * FIELD.dimension0)
+        return element_of(store, owner, address)
 
     return read
 
 
-@method("read")
-def _read(ta, index, dtype=None, name=None):
+@cache
+def _only_slow_read(slow):
+    """A way to read that has no fast path."""
+
+    @fast
+    def read(store, slot):
+        found = slow(address_of_store(store), slot)
+        reload(store)
+        return found
+
+    return read
+
+
+def _read_of(ta, index, dtype):
+    """What reads a slot: ``(store, index)``."""
     check_index("read", index)
     require_rank("read", ta)
     code = dtype_code(ta, dtype)
     if not ta.uniform or code < 0:
-        read = slow_read(ta, rq.READ, ta.ndim, code)
-    else:
-        read = _item_read(ta) if ta.ndim == 0 else _element_read(ta)
+        return _only_slow_read(slow_read(ta, rq.READ, ta.ndim, code))
+    return _item_read(ta) if ta.ndim == 0 else _element_read(ta)
+
+
+@method("read")
+def _read(ta, index, dtype=None, name=None):
+    read, promote = _read_of(ta, index, dtype), promoter_of(ta)
 
     def implementation(ta, index, dtype=None, name=None):
-        return read(store_fields(ta), np.int64(index))
+        return read(promote(store_fields(ta)), np.int64(index))
 
     return implementation
+
+
+@promoted_function("read")
+def _promoted_read(fields, ta, index, dtype=None, name=None):
+    read = _read_of(ta, index, dtype)
+    return lambda fields, ta, index, dtype=None, name=None: read(fields, np.int64(index))
 
 
 @method("stack")
@@ -1274,32 +1424,46 @@ def _concat(ta, element_shape_except0=None, dtype=None, name=None):
 # ``ta[i]``, loops over arrays, np.asarray: looks, which mark nothing.
 
 
+@cache
 def _item_look(array):
     """Look at an item of a uniform array."""
     load_item = value_reader(array.dtype)
     slow, is_of_rank = slow_read(array, rq.LOOK, 0, code_of(array.dtype)), _is_of_rank(array)
+    itemsize = item_bytes(array.dtype)
 
     @fast
     def look(store, index):
         slot = index + field(store, FIELD.size) if index < 0 else index
         if is_of_rank(store) and is_value(store, slot):
-            return load_item(field(store, FIELD.data) + slot * field(store, FIELD.element_bytes))
-        return slow(store, index)
+            return load_item(field(store, FIELD.data) + slot * itemsize)
+        item = slow(address_of_store(store), index)
+        reload(store)
+        return item
 
     return look
+
+
+def _look_of(ta, index):
+    """What looks at a slot: ``(store, index)``."""
+    check_index("getitem", index)
+    require_rank("getitem", ta)
+    if ta.uniform and ta.ndim == 0:
+        return _item_look(ta)
+    return _only_slow_read(slow_read(ta, rq.LOOK, ta.ndim, code_of(ta.dtype)))
 
 
 @overload(operator.getitem, jit_options=inlined)
 def _getitem(ta, index):
     if not isinstance(ta, TensorArrayType):
         return None
-    check_index("getitem", index)
-    require_rank("getitem", ta)
-    if ta.uniform and ta.ndim == 0:
-        look = _item_look(ta)
-    else:
-        look = slow_read(ta, rq.LOOK, ta.ndim, code_of(ta.dtype))
-    return lambda ta, index: look(store_fields(ta), np.int64(index))
+    look, promote = _look_of(ta, index), promoter_of(ta)
+    return lambda ta, index: look(promote(store_fields(ta)), np.int64(index))
+
+
+@promoted_function("getitem")
+def _promoted_getitem(fields, ta, index):
+    look = _look_of(ta, index)
+    return lambda fields, ta, index: look(fields, np.int64(index))
 
 
 @overload(operator.setitem)

@@ -186,7 +186,7 @@ ir = _private(
     "numba.core.ir",
     "rewrites look at, and make, statements of users' functions",
     "as of the rewrites",
-    "Assign Block Const Expr Global Jump",
+    "Assign Block Const Del Expr FreeVar Global Inst Jump Print Terminator Var Yield",
 )
 Rewrite = _private(
     "numba.core.rewrites.Rewrite",
@@ -197,6 +197,11 @@ register_rewrite = _private(
     "numba.core.rewrites.register_rewrite",
     "registers these rewrites",
     "as of the rewrites",
+)
+mark_try_block = _private(
+    "numba.core.unsafe.eh.mark_try_block",
+    "tells functions that catch exceptions from others",
+    "after an exception such a function would go on with fields of an array as they were",
 )
 compute_cfg_from_blocks = _private(
     "numba.core.analysis.compute_cfg_from_blocks",

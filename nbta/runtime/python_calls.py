@@ -26,6 +26,7 @@ from nbta.runtime.cold_fields import (
     put_cold_array,
 )
 from nbta.runtime.compiled import loaded_once
+from nbta.runtime.fields import field
 from nbta.runtime.layout import block_at, store_intact
 from nbta.runtime.machine_code import Routine
 from nbta.runtime.memory import (
@@ -41,7 +42,7 @@ from nbta.runtime.memory import (
 from nbta.runtime.numba_private import cgutils
 from nbta.runtime.settings import setting
 from nbta.runtime.sharing import acquire, lend, release, take_back
-from nbta.runtime.slots import field, is_free, occupy, state_place, take
+from nbta.runtime.slots import is_free, occupy, state_place, take
 from nbta.runtime.sources import hold_gradient
 from nbta.runtime.store import (
     BLOCK_HEAD,

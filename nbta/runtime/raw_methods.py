@@ -23,9 +23,9 @@ from nbta.runtime.extension import (
     store_fields,
 )
 from nbta.runtime.failures import refusal
+from nbta.runtime.fields import field
 from nbta.runtime.methods import check_flow, construct, first_name, gather_of
 from nbta.runtime.numba_private import cgutils, imputils
-from nbta.runtime.slots import field
 from nbta.runtime.store import FIELD, store_at
 
 

@@ -29,6 +29,7 @@ from nbta.errors import STATUS
 from nbta.runtime import memory as mem
 from nbta.runtime import settings
 from nbta.runtime.accumulation import rounds
+from nbta.runtime.fields import field, set_field
 from nbta.runtime.memory import kernel, publish_byte, relax, seen_byte, seen_int, swap_byte
 from nbta.runtime.numba_private import cgutils
 from nbta.runtime.request import SLOT
@@ -129,7 +130,7 @@ def after_read(clears):
     return WRITTEN | READ | CLEARED if clears else WRITTEN | READ
 
 
-# At once.
+# At once. A store is its address here, or fields of it that were promoted to local variables.
 
 
 @intrinsic
@@ -143,12 +144,6 @@ def likely(typingctx, condition):
         return builder.call(function, [args[0], cgutils.true_bit])
 
     return types.boolean(types.boolean), codegen
-
-
-@rule
-def field(store, index):
-    """One int64 field of the store at an address."""
-    return mem.load_int(store + 8 * index)
 
 
 @rule
@@ -198,7 +193,7 @@ def occupy(store, place, slot):
     """
     mem.store_byte(place, after_write(False, False))
     if slot >= field(store, FIELD.size):
-        mem.store_int(store + 8 * FIELD.size, slot + 1)
+        set_field(store, FIELD.size, slot + 1)
 
 
 @rule

@@ -138,6 +138,30 @@ def test_a_store_lives_as_long_as_a_face():
     del kept
 
 
+@njit
+def one_after_another(n, m):
+    """Arrays that go while their fields lie in registers, in iterations of an outer loop."""
+    a = nbta.TensorArray(np.float64, dynamic_size=True, element_shape=(2,))
+    total, kept = 0.0, np.zeros(2)
+    for k in range(m):
+        for i in range(n):
+            a.append(np.full(2, float(i + k)))
+            total += a[i][0]
+        kept = a[n - 1]
+        a = nbta.TensorArray(np.float64, dynamic_size=True, element_shape=(2,))
+        other = np.full(2 * n, -1.0)  # where the array may have been
+        for i in range(n):
+            a.append(np.full(2, kept[0]))
+            total += a[i][1] + other[i]
+        a = nbta.TensorArray(np.float64, dynamic_size=True, element_shape=(2,))
+    return total
+
+
+def test_fields_in_registers_are_those_of_living_stores():
+    for n in (3, 40):
+        assert one_after_another(n, 30) == one_after_another.py_func(n, 30)
+
+
 @row("elements and states")
 def test_views_outlive_growth_and_their_array():
     ta, views = growing(), []
