@@ -56,7 +56,15 @@ def test_expressions_have_no_truth_value_before_a_run():
 def test_calls_and_choices():
     assert str(call("min", a, 3)) == "min(a, 3)"
     assert str(Select(a < 0, a + n, a)) == "a + n if a < 0 else a"
-    assert loops.expression("x[i]") == Load(Name("x"), i)
+    assert loops.expression("x") == Name("x")
+    assert x[i] == Load(Name("x"), i)
+    assert str(either(a < 0, either(both(a >= n, both(a, i)), negated(n)))) == (
+        "a < 0 or a >= n and a and i or not n"
+    )
+    assert str(select(between(0, "<=", i, "<", n), 2.0 / a**2, -1.0)) == (
+        "2.0 / a ** 2 if 0 <= i < n else -1.0"
+    )
+    assert str(a.conjugate() * a.real + a.imag) == "a.conjugate() * a.real + a.imag"
 
 
 def test_names_come_in_the_order_in_which_they_are_printed():
