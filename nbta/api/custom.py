@@ -19,7 +19,8 @@ from nbta.frontend.pickling import Sent
 from nbta.frontend.source import described
 from nbta.graph.operation import Spec
 from nbta.immutable import own_numpy, refusals
-from nbta.loops import Attribute, Constant, Tuple, assign, attempt, call, comment, over
+from nbta.loops import Attribute, assign, attempt, call, comment, over, several
+from nbta.loops.nodes import as_node
 from nbta.ops.core.dispatch import apply, define
 from nbta.ops.core.filling import zeros_like
 from nbta.runtime.numba_private import Dispatcher, cpu_target
@@ -89,7 +90,7 @@ def _emit_custom(code: Any, op: Any) -> None:
     arguments = [_argument(code, tensor) for tensor in op.inputs]
     name = code.foreign(function)
     names = [code.name("r") for _ in (found if isinstance(found, types.BaseTuple) else (0,))]
-    targets = Tuple(tuple(names)) if isinstance(found, types.BaseTuple) else names[0]
+    targets = several(*names) if isinstance(found, types.BaseTuple) else names[0]
     code.add(comment(op.name), assign(targets, attempt(name, arguments)))
     kept = [one for k, one in enumerate(names) if wanted is None or wanted[k]]
     for result, one, kind, lengths in zip(op.outputs, kept, kinds, dimensions, strict=True):
@@ -172,24 +173,24 @@ def _rule(general: Any, special: Any, source: Any, numbers: Any) -> Any:
     is_name = isinstance(general, Dim)
     if special != (numbers[source[general]] if is_name else general):
         raise ValueError(general, special)
-    return source[general] if is_name else Constant(general)
+    return source[general] if is_name else as_node(general)
 
 
 def _argument(code: Any, tensor: Any) -> Any:
     value = code.value(tensor)
     if isinstance(value, Scalar):
         return typed(value.item, value.dtype)
-    return call("frozen", value.base.name, value.offset, Tuple(tuple(value.dimensions)))
+    return call("frozen", value.base.name, value.offset, several(*value.dimensions))
 
 
 def _take(code: Any, op: Any, result: Any, name: Any, kind: Any, lengths: Any) -> Any:
     """Put a result where it belongs."""
     if not result.spec.rank:
-        item = name[Tuple(())] if isinstance(kind, types.Array) else name
+        item = name[several()] if isinstance(kind, types.Array) else name
         return code.bind(result, code.local(item, result.dtype))
     dimensions = []
     for axis, length in enumerate(lengths):
-        have = Attribute(name, "shape")[axis]
+        have = Attribute(name, "shape")[axis]  # type: ignore[call-arg]
         if length is not None:
             code.fail_if(have.differs(length))
         dimensions.append(code.variable(have) if length is None else length)
@@ -199,7 +200,7 @@ def _take(code: Any, op: Any, result: Any, name: Any, kind: Any, lengths: Any) -
         [over(*pair) for pair in zip(indices, dimensions, strict=True)],
         assign(
             window(code, block).at(*indices),
-            name[Tuple(tuple(indices)) if len(indices) > 1 else indices[0]],
+            name[several(*indices) if len(indices) > 1 else indices[0]],
         ),
     )
 

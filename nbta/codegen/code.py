@@ -23,6 +23,7 @@ from nbta.codegen.values import (
     times,
     total,
     typed,
+    uncast,
 )
 from nbta.loops import (
     Call,
@@ -31,12 +32,12 @@ from nbta.loops import (
     Load,
     Name,
     Statement,
-    Tuple,
     assign,
     building,
     call,
     over,
     refuse,
+    several,
 )
 from nbta.loops.nodes import as_node
 from nbta.runtime.intrinsics import FAILED, FIRST_WORD, MEMORY, MOST_ITEMS, STATUSES, WORDS
@@ -304,7 +305,7 @@ class Code(ABC):
 
     def _ensure(self, lines, base, dimensions):
         kind = numba_name(base.dtype)
-        count = Tuple(tuple(factors(dimensions)))
+        count = several(*factors(dimensions))
         lines.add(assign(base.name, call("room", kind, "w", base.word, count, base.number)))
 
     def refuse_uncountable(self, dimensions) -> None:
@@ -312,7 +313,7 @@ class Code(ABC):
         count = product(dimensions)
         if is_known(count) and count.value <= MOST_ITEMS:
             return
-        self.add(refuse(call("too_many", Tuple(tuple(factors(dimensions)))), MEMORY))
+        self.add(refuse(call("too_many", several(*factors(dimensions))), MEMORY))
 
     def release(self, base) -> None:
         """Let a buffer be used again: nothing needs its items any more."""
@@ -373,7 +374,7 @@ class Code(ABC):
 
     def dimension(self, value: Expression) -> Expression:
         """A dimension that an expression gives: the name after it, or a new variable."""
-        (inner,) = value.arguments if type(value) is Call and value.name == "int64" else (value,)
+        inner = uncast(value)
         stays = is_known(inner) or (type(inner) is Name and inner in self._levels)
         return inner if stays else self.variable(value)
 

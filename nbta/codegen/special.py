@@ -15,7 +15,7 @@ from numba import types
 from numba.extending import get_cython_function_address, intrinsic
 
 from nbta.codegen.fusion import Elementwise
-from nbta.loops import Tuple, call
+from nbta.loops import call, several
 from nbta.loops.nodes import as_node
 from nbta.runtime.intrinsics import _items
 from nbta.tuning import ZETA_FROM
@@ -89,7 +89,7 @@ class OfSciPy(Elementwise):
         """An item of the result."""
         name, *before = self._name(op)
         given = (*map(as_node, before), *items)
-        return call("of_reals", code.helper(f"{PREFIX}{name}_{len(given)}"), Tuple(given))
+        return call("of_reals", code.helper(f"{PREFIX}{name}_{len(given)}"), several(*given))
 
 
 #: Bernoulli numbers over factorials, of 2, 4, ...: what the sums below differ from integrals by.

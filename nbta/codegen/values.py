@@ -73,6 +73,7 @@ class Lazy:
 
 #: The words that a call brings, as a buffer.
 TABLE = Name("W")
+_INT64 = Name("int64")
 #: Integers that are kept item by item, as shapes are made of them.
 SHORT = ("int32", "int64")
 
@@ -112,15 +113,18 @@ def is_known(dimension: Expression) -> bool:
     return type(dimension) is Constant
 
 
+def uncast(node: Expression) -> Expression:
+    """What an expression makes an int64 of; others as they are."""
+    return node.arguments[0] if type(node) is Call and node.function == _INT64 else node
+
+
 def number_in(node: Expression) -> int | None:
     """The integer that an expression is, perhaps as an int64; None for others."""
-    match node:
+    match uncast(node):
         case Constant(int(number)) if type(number) is int:
             return number
         case Unary("-", Constant(int(number))) if type(number) is int:
             return -number
-        case Call(Name("int64"), (inner,)):
-            return number_in(inner)
     return None
 
 

@@ -10,7 +10,7 @@ import os
 import warnings
 from collections import Counter
 
-from nbta.codegen.values import NUMBERS, Scalar
+from nbta.codegen.values import NUMBERS, Scalar, uncast
 from nbta.compiler.emitter import Call
 from nbta.compiler.residuals import residual_notes
 from nbta.errors import PerformanceWarning
@@ -190,8 +190,7 @@ def _gone_through(code, op):
         count, high = constant_of(limit.high), code.values.get(limit.high)
         if count is not None or not isinstance(high, Scalar):
             return [] if count is None else [str(max(count, 0))]
-        (inner,) = high.item.arguments if type(high.item) is Call else (high.item,)
-        return [str(code.canonical(inner))]
+        return [str(code.canonical(uncast(high.item)))]
     shape = op.outputs[0].spec.shape if op.record.elementwise else None
     known = [Constant(n) if type(n) is int else code.dims.get(n) for n in shape or ()]
     return [] if None in known else [str(code.canonical(length)) for length in known]

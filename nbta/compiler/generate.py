@@ -17,7 +17,6 @@ from nbta.loops import (
     Constant,
     Function,
     Return,
-    Tuple,
     assign,
     call,
     comment,
@@ -25,6 +24,7 @@ from nbta.loops import (
     leave,
     negated,
     refuse,
+    several,
 )
 from nbta.loops.building import finished
 from nbta.loops.nodes import as_node
@@ -241,7 +241,7 @@ class _Place:
     """
 
     def __init__(self, code, tensor, before, given, head):
-        self.given, self.head, self.base, self.shape = given, head, None, Tuple(())
+        self.given, self.head, self.base, self.shape = given, head, None, several()
         self._code, spec = code, tensor.spec
         if spec.rank == 0 and code.is_number(spec.dtype):
             return
@@ -274,7 +274,7 @@ class _Place:
             code.copy_to(Block(self.base, value.dimensions), value)
         words = [code.word() for _ in value.dimensions]
         code.add(*(assign(TABLE[w], e) for w, e in zip(words, value.dimensions, strict=True)))
-        self.shape = Tuple(tuple(value.dimensions))
+        self.shape = several(*value.dimensions)
         return words
 
 

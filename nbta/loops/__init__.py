@@ -60,6 +60,7 @@ from nbta.loops.building import (
     over,
     refuse,
     select,
+    several,
     when,
 )
 from nbta.loops.nodes import (
@@ -146,5 +147,6 @@ __all__ = [
     "printed_function",
     "refuse",
     "select",
+    "several",
     "when",
 ]

@@ -49,6 +49,11 @@ def call(name: str, *arguments: Any) -> Call:
     return Call(Name(name), tuple(map(expression, arguments)))
 
 
+def several(*items: Any) -> Tuple:
+    """Several values, as one argument or one index."""
+    return Tuple(tuple(map(expression, items)))
+
+
 def select(test: Any, one: Any, other: Any) -> Select:
     """One of two values, by a test."""
     return Select(expression(test), expression(one), expression(other))
@@ -106,12 +111,12 @@ def accumulate(target: Any, value: Any, sign: str = "+") -> Accumulate:
 
 def call_at(address: Any, *arguments: Any) -> Call:
     """A call of the machine code at an address, which gives a number."""
-    return call("call", address, Tuple(tuple(map(expression, arguments))))
+    return call("call", address, several(*arguments))
 
 
 def attempt(name: str, arguments: Iterable[Any]) -> Call:
     """A call of a user's function, which may raise."""
-    return call("attempt", name, Tuple(tuple(map(expression, arguments))))
+    return call("attempt", name, several(*arguments))
 
 
 def do(name: str, *arguments: Any) -> Evaluate:

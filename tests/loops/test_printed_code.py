@@ -98,7 +98,7 @@ def test_functions_are_printed_as_they_were_read():
 
 def test_other_names_and_remarks():
     block = Block()
-    block.add(comment("x: float64"), assign("y", "x[i]"))
+    block.add(comment("x: float64"), assign("y", Load(Name("x"), Name("i"))))
     printer = Printer({"x": "weights", "y": "weight"}, lambda remark: [remark.text.upper(), ""])
     assert list(printer.lines(block)) == ["# X: FLOAT64", "", "weight = weights[i]"]
 

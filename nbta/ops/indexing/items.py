@@ -12,7 +12,7 @@ import numpy as np
 from nbta import shapes
 from nbta.codegen import windows
 from nbta.codegen.fusion import put_at_once, spread
-from nbta.codegen.values import Block, Scalar, Vector, is_known, times, typed
+from nbta.codegen.values import Block, Scalar, Vector, is_known, times, typed, uncast
 from nbta.codegen.windows import (
     Window,
     clipped,
@@ -30,7 +30,7 @@ from nbta.codegen.windows import (
 from nbta.dtypes import check_plain
 from nbta.errors import NbtaError, invalid, out_of_range
 from nbta.graph.operation import Addend, Spec, Tensor
-from nbta.loops import Call, Constant, Expression, Name, assign, call, either, select
+from nbta.loops import Constant, Expression, Name, assign, call, either, select
 from nbta.loops.nodes import ONE, ZERO, as_node
 from nbta.ops.core.dimensions import pattern_of
 from nbta.ops.core.dispatch import (
@@ -499,8 +499,8 @@ def parts_of(code, key, scalars, dimensions, x) -> list:
 
 def _bound_of(code, bound):
     """A bound of a slice in a variable: one for all slices of an iteration that have it."""
-    (inner,) = bound.arguments if type(bound) is Call and bound.name == "int64" else (bound,)
-    return code.derived(bound, "k") if type(inner) is Name else code.variable(bound, "k")
+    stays = type(uncast(bound)) is Name
+    return code.derived(bound, "k") if stays else code.variable(bound, "k")
 
 
 def _place_of(code, place, index, x, axis, dimension):

@@ -18,8 +18,8 @@ from nbta.codegen.values import Block, Scalar, product, times, total, typed
 from nbta.codegen.windows import Window, added, bind_reshaped, move, strides_of, window
 from nbta.errors import NbtaError, invalid, located
 from nbta.graph.operation import Spec
-from nbta.loops import Binary, Expression, Tuple, assign, call, do, over, when
-from nbta.loops.nodes import ONE, ZERO, as_node
+from nbta.loops import Binary, Expression, assign, call, do, over, several, when
+from nbta.loops.nodes import ONE, ZERO
 from nbta.ops.axes.diagonals import diagonal
 from nbta.ops.core.arithmetic import emit_product, equal
 from nbta.ops.core.axis_arguments import operand
@@ -271,7 +271,7 @@ def _by_call(code, the):
     gemm, places = code.helper(f"gemm_{dtype}"), (the.left, the.right, the.target)
     given = (*(place.address for place in places), *the.sizes, the.flags)
     given = *given, code.helper(f"blas_{dtype}")
-    code.add(do("call", gemm, Tuple(tuple(map(as_node, given)))))
+    code.add(do("call", gemm, several(*given)))
 
 
 def _by_loops(code, op, the, adjoints):
