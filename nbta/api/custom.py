@@ -10,7 +10,7 @@ import numpy as np
 from numba import types
 
 from nbta import shapes
-from nbta.codegen.values import Scalar, cast_text
+from nbta.codegen.values import Scalar, is_known, typed
 from nbta.codegen.windows import window
 from nbta.dtypes import as_plain
 from nbta.errors import UnimplementedError, invalid
@@ -19,7 +19,8 @@ from nbta.frontend.pickling import Sent
 from nbta.frontend.source import described
 from nbta.graph.operation import Spec
 from nbta.immutable import own_numpy, refusals
-from nbta.loops import assign, attempt, comment, over
+from nbta.loops import Attribute, assign, attempt, call, comment, over, several
+from nbta.loops.nodes import as_node
 from nbta.ops.core.dispatch import apply, define
 from nbta.ops.core.filling import zeros_like
 from nbta.runtime.numba_private import Dispatcher, cpu_target
@@ -89,7 +90,7 @@ def _emit_custom(code: Any, op: Any) -> None:
     arguments = [_argument(code, tensor) for tensor in op.inputs]
     name = code.foreign(function)
     names = [code.name("r") for _ in (found if isinstance(found, types.BaseTuple) else (0,))]
-    targets = _tuple(names) if isinstance(found, types.BaseTuple) else names[0]
+    targets = several(*names) if isinstance(found, types.BaseTuple) else names[0]
     code.add(comment(op.name), assign(targets, attempt(name, arguments)))
     kept = [one for k, one in enumerate(names) if wanted is None or wanted[k]]
     for result, one, kind, lengths in zip(op.outputs, kept, kinds, dimensions, strict=True):
@@ -132,14 +133,16 @@ def _is_announced(kind: Any, tensor: Any) -> Any:
 
 
 def _announced(code: Any, op: Any) -> Any:
-    """For each result what its dimensions must be: source, or None for any.
+    """For each result what its dimensions must be, or None for any.
 
     What the user's rule says of shapes is tried out with lengths that stand for those of the run
     and with numbers. None where the two do not tell.
     """
     names = {e for tensor in op.inputs for e in map(code.canonical, code.dimensions(tensor))}
-    dims = {name: int(name) if name.isdigit() else Dim() for name in names}
-    numbers = {n: int(n) if n.isdigit() else 1009 + 7 * k for k, n in enumerate(sorted(names))}
+    dims = {e: e.value if is_known(e) else Dim() for e in names}
+    numbers = {
+        e: e.value if is_known(e) else 1009 + 7 * k for k, e in enumerate(sorted(names, key=str))
+    }
     source = {dim: name for name, dim in dims.items()}
     try:
         general, special = (_inferred(code, op, lengths) for lengths in (dims, numbers))
@@ -170,36 +173,35 @@ def _rule(general: Any, special: Any, source: Any, numbers: Any) -> Any:
     is_name = isinstance(general, Dim)
     if special != (numbers[source[general]] if is_name else general):
         raise ValueError(general, special)
-    return source[general] if is_name else str(general)
+    return source[general] if is_name else as_node(general)
 
 
 def _argument(code: Any, tensor: Any) -> Any:
     value = code.value(tensor)
     if isinstance(value, Scalar):
-        return cast_text(value.text, value.dtype)
-    return f"frozen({value.base.name}, {value.offset or 0}, {_tuple(value.dimensions)})"
+        return typed(value.item, value.dtype)
+    return call("frozen", value.base.name, value.offset, several(*value.dimensions))
 
 
-def _tuple(texts: Any) -> Any:
-    return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
-
-
-def _take(code: Any, op: Any, result: Any, name: str | None, kind: Any, lengths: Any) -> Any:
+def _take(code: Any, op: Any, result: Any, name: Any, kind: Any, lengths: Any) -> Any:
     """Put a result where it belongs."""
     if not result.spec.rank:
-        text = f"{name}[()]" if isinstance(kind, types.Array) else name
-        return code.bind(result, code.local(text, result.dtype))
+        item = name[several()] if isinstance(kind, types.Array) else name
+        return code.bind(result, code.local(item, result.dtype))
     dimensions = []
     for axis, length in enumerate(lengths):
-        have = f"{name}.shape[{axis}]"
+        have = Attribute(name, "shape")[axis]  # type: ignore[call-arg]
         if length is not None:
-            code.fail_if(f"{have} != {length}")
+            code.fail_if(have.differs(length))
         dimensions.append(code.variable(have) if length is None else length)
     block = code.result(op, dimensions=tuple(dimensions), index=result.index)
     indices = [code.name("i") for _ in dimensions]
     return code.nested(
         [over(*pair) for pair in zip(indices, dimensions, strict=True)],
-        assign(window(code, block).at(*indices), f"{name}[{', '.join(indices)}]"),
+        assign(
+            window(code, block).at(*indices),
+            name[several(*indices) if len(indices) > 1 else indices[0]],
+        ),
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from nbta.codegen.fusion import Group
 from nbta.codegen.values import (
     NUMBERS,
+    TABLE,
     Base,
     Block,
     Lazy,
@@ -15,22 +16,30 @@ from nbta.codegen.values import (
     Transposed,
     Vector,
     factors,
+    is_known,
     numba_name,
+    number_in,
     product,
     times,
     total,
+    typed,
+    uncast,
 )
 from nbta.loops import (
+    Call,
+    Constant,
     Expression,
+    Load,
+    Name,
     Statement,
-    Tuple,
     assign,
     building,
     call,
-    expression,
     over,
     refuse,
+    several,
 )
+from nbta.loops.nodes import as_node
 from nbta.runtime.intrinsics import FAILED, FIRST_WORD, MEMORY, MOST_ITEMS, STATUSES, WORDS
 
 
@@ -58,7 +67,7 @@ class Code(ABC):
 
     def __init__(self):
         self.top = building.Block()
-        self.top.add(assign("W", call("pointer", "int64", "w", WORDS)))
+        self.top.add(assign(TABLE, call("pointer", "int64", "w", WORDS)))
         self.heads = [self.top.place()]  # where buffers of each level are made
         self.lines = self.top.place()
         self.level = 0
@@ -77,8 +86,9 @@ class Code(ABC):
         self.values: dict = {}
         self._names: dict[str, int] = {}
         self._bases = 0
-        self._levels: dict[str, int] = {}
-        self._same: dict[str, str] = {}
+        self._levels: dict[Name, int] = {}
+        self._same: dict[Expression, Expression] = {}
+        self._derived: dict[str, Name] = {}  # by what an expression says
         self._free: list[list[Base]] = [[]]
         self.pending: dict[tuple, Group] = {}
         self.destinations: dict = {}
@@ -103,7 +113,7 @@ class Code(ABC):
         """Whether an index is proven to be from 0 to before the length of an axis of a tensor."""
 
     @abstractmethod
-    def guard(self, index, dimension) -> str | None:
+    def guard(self, index, dimension) -> Name | None:
         """A truth value from before a loop: whether an index may leave an axis in any iteration."""
 
     @abstractmethod
@@ -116,10 +126,10 @@ class Code(ABC):
 
     # Names and lines.
 
-    def name(self, stem: str) -> str:
+    def name(self, stem: str) -> Name:
         """A name that nothing else has."""
         self._names[stem] = number = self._names.get(stem, -1) + 1
-        return f"{stem}{number}"
+        return Name(f"{stem}{number}")
 
     def add(self, *statements: Statement) -> None:
         """Statements, one after another."""
@@ -143,15 +153,15 @@ class Code(ABC):
         self.lines = around
 
     @contextmanager
-    def loop(self, *lines: Statement, versions: tuple[str, ...] = ()):
+    def loop(self, *lines: Statement, versions: tuple[Name, ...] = ()):
         """A loop of the program: what is made in it belongs to a level of its own.
 
         Its statements come below those given, of which headers have a block. With names of truth
         values there are two `nbta.loops.Block.versions` of it.
         """
-        around, same = self.lines, dict(self._same)
+        around, known = self.lines, (dict(self._same), dict(self._derived))
         self.heads.append(around.place())
-        self.lines = around.versions(*versions) if versions else around
+        self.lines = around.versions(*(name.id for name in versions)) if versions else around
         self._free.append([])
         self.level += 1
         for line in lines:
@@ -164,18 +174,18 @@ class Code(ABC):
         self.level -= 1
         self._free.pop()
         self.heads.pop()
-        self._same = same
+        self._same, self._derived = known
 
     @contextmanager
     def branch(self, header: Statement):
         """A block that may not run: what is known in it does not hold after it."""
-        same = dict(self._same)
+        known = dict(self._same), dict(self._derived)
         free, self._free[-1] = self._free[-1], []
         with self.nest(header):
             yield
-        self._same, self._free[-1] = same, free
+        (self._same, self._derived), self._free[-1] = known, free
 
-    def fail_if(self, condition: Expression | str) -> None:
+    def fail_if(self, condition: Expression | bool) -> None:
         """Leave: the program is run again operation by operation, which tells what is wrong."""
         self.exits += STATUSES
         self.add(refuse(condition, FAILED + self.exits))
@@ -185,61 +195,62 @@ class Code(ABC):
         self.words += count
         return self.words - count
 
-    def helper(self, name: str) -> str:
-        """Source of the address of a helper function, which is in a word."""
+    def helper(self, name: str) -> Load:
+        """The address of a helper function, which is in a word."""
         if name not in self.helpers:
             self.helpers[name] = self.word()
-        return f"W[{self.helpers[name]}]"
+        return TABLE[self.helpers[name]]
 
     def foreign(self, function) -> str:
         """The name of a user's function."""
         found = next((name for name, one in self.globals.items() if one is function), None)
-        name = found or self.name("F")
+        name = found or self.name("F").id
         self.globals[name] = function
         return name
 
     # Dimensions.
 
-    def variable(self, text: str, stem="n") -> str:
+    def variable(self, value: Expression, stem="n") -> Name:
         """A new integer variable, known at this level."""
         name = self.name(stem)
-        self.add(assign(name, text))
+        self.add(assign(name, value))
         self._levels[name] = self.level
         return name
 
-    def derived(self, text: str, stem="n") -> str:
+    def derived(self, value: Expression, stem="n") -> Name:
         """A variable computed from dimensions and other variables that stay: once for all."""
-        if text not in self._same:
-            self._same[text] = self.variable(text, stem)
-        return self._same[text]
+        said = str(value)  # a sum may have more terms than a hash can go down
+        if said not in self._derived:
+            self._derived[said] = self.variable(value, stem)
+        return self._derived[said]
 
-    def note_variable(self, name: str) -> str:
+    def note_variable(self, name: Name) -> Name:
         """Let a variable count as known from this level on."""
         self._levels[name] = self.level
         return name
 
     def level_of(self, dimensions) -> int:
         """From which level on all of some dimensions are known."""
-        return max((self._levels.get(e, 0) for e in dimensions if not e.isdigit()), default=0)
+        return max((self._levels.get(e, 0) for e in dimensions if not is_known(e)), default=0)
 
-    def canonical(self, dimension: str) -> str:
+    def canonical(self, dimension: Expression) -> Expression:
         """One name for dimensions that were found to be the same."""
         while dimension in self._same:
             dimension = self._same[dimension]
         return dimension
 
-    def same(self, one: str, other: str) -> bool:
+    def same(self, one: Expression, other: Expression) -> bool:
         """Whether two dimensions are known to be the same."""
         return self.canonical(one) == self.canonical(other)
 
-    def equate(self, one: str, other: str) -> None:
+    def equate(self, one: Expression, other: Expression) -> None:
         """Fail where two dimensions are not the same, and know from then on that they are."""
         one, other = self.canonical(one), self.canonical(other)
         if one == other:
             return
-        self.fail_if(f"{one} != {other}")
-        keep, drop = sorted((one, other), key=lambda e: (not e.isdigit(), self.level_of([e])))
-        if not drop.isdigit():
+        self.fail_if(one.differs(other))
+        keep, drop = sorted((one, other), key=lambda e: (not is_known(e), self.level_of([e])))
+        if not is_known(drop):
             self._same[drop] = keep
 
     # Buffers.
@@ -250,7 +261,7 @@ class Code(ABC):
         self._bases += 1
         return Base(self.name(stem), np.dtype(dtype), number, word, self.level)
 
-    def pointer(self, base: Base, address: str) -> Statement:
+    def pointer(self, base: Base, address: Expression) -> Statement:
         """The statement that lets a buffer's pointer point to an address."""
         return assign(base.name, call("pointer", numba_name(base.dtype), address, base.scope))
 
@@ -272,7 +283,8 @@ class Code(ABC):
             base.number, base.word = old.number, old.word
         if not old:
             place = "ahead of a loop" if made else "at its place"
-            self.buffers.append(f"{base.name}: {dtype.name} ({', '.join(dimensions)}), {place}")
+            lengths = ", ".join(map(str, dimensions))
+            self.buffers.append(f"{base.name}: {dtype.name} ({lengths}), {place}")
         if old and made:
             base.name = old.name
         else:
@@ -293,15 +305,15 @@ class Code(ABC):
 
     def _ensure(self, lines, base, dimensions):
         kind = numba_name(base.dtype)
-        count = Tuple(tuple(map(expression, factors(dimensions))))
+        count = several(*factors(dimensions))
         lines.add(assign(base.name, call("room", kind, "w", base.word, count, base.scope)))
 
     def refuse_uncountable(self, dimensions) -> None:
         """Leave where there would be more items than an array can have."""
-        if product(dimensions).isdigit() and int(product(dimensions)) <= MOST_ITEMS:
+        count = product(dimensions)
+        if is_known(count) and count.value <= MOST_ITEMS:
             return
-        count = Tuple(tuple(map(expression, factors(dimensions))))
-        self.add(refuse(call("too_many", count), MEMORY))
+        self.add(refuse(call("too_many", several(*factors(dimensions))), MEMORY))
 
     def release(self, base) -> None:
         """Let a buffer be used again: nothing needs its items any more."""
@@ -314,8 +326,8 @@ class Code(ABC):
         word = self.word()
         self.constants.append((word, array))
         base = self.base(array.dtype, "c")
-        self.heads[0].add(self.pointer(base, f"W[{word}]"))
-        return Block(base, tuple(map(str, array.shape)))
+        self.heads[0].add(self.pointer(base, TABLE[word]))
+        return Block(base, tuple(map(Constant, array.shape)))
 
     # Values of tensors.
 
@@ -334,8 +346,8 @@ class Code(ABC):
             transposed(self, value, self.values[tensor].block)
             self.bind(tensor, value)
         if isinstance(value, Vector):
-            texts, value = value.texts, self.new(value.dtype, value.dimensions)
-            self.add(*(assign(value.at(str(k)), text) for k, text in enumerate(texts)))
+            items, value = value.items, self.new(value.dtype, value.dimensions)
+            self.add(*(assign(value.at(k), item) for k, item in enumerate(items)))
             self.bind(tensor, value)
         return value
 
@@ -344,26 +356,27 @@ class Code(ABC):
         value = self.values[tensor]
         return self.value(tensor) if isinstance(value, Lazy) else value
 
-    def vector(self, tensor) -> tuple[str, ...]:
-        """Source of each item of a vector of known length."""
+    def vector(self, tensor) -> tuple[Expression, ...]:
+        """Each item of a vector of known length."""
         value = self.values[tensor]
         if isinstance(value, Vector):
-            return value.texts
+            return value.items
         value = self.value(tensor)
         if isinstance(value, Scalar):
-            return (value.text,)
-        if not value.dimensions[0].isdigit():
+            return (value.item,)
+        if not is_known(value.dimensions[0]):
             raise NotCompiledError(f"the length of {tensor.name!r} is known in a run only")
-        return tuple(f"int64({value.at(str(k))})" for k in range(int(value.dimensions[0])))
+        return tuple(typed(value.at(k), np.int64) for k in range(value.dimensions[0].value))
 
     def known_dimension(self, dimension):
         """The name of a dimension that is the same as one that has a name; None otherwise."""
         return self.dims.get(dimension)
 
-    def dimension(self, text: str) -> str:
-        """A dimension that is given by source: the name after it, or a new variable."""
-        inner = text.removeprefix("int64(").removesuffix(")")
-        return inner if inner.isdigit() or inner in self._levels else self.variable(text)
+    def dimension(self, value: Expression) -> Expression:
+        """A dimension that an expression gives: the name after it, or a new variable."""
+        inner = uncast(value)
+        stays = is_known(inner) or (type(inner) is Name and inner in self._levels)
+        return inner if stays else self.variable(value)
 
     def bind_turned(self, op) -> None:
         """Let the transpose of a matrix stand for a result, until somebody needs it itself."""
@@ -388,38 +401,38 @@ class Code(ABC):
             return value.block, True
         return self.value(tensor), False
 
-    def scalar(self, tensor) -> str:
-        """Source of a tensor of rank 0."""
-        return self.value(tensor).text
+    def scalar(self, tensor) -> Expression:
+        """A tensor of rank 0."""
+        return self.value(tensor).item
 
-    def integer(self, tensor) -> str:
-        """Source of an integer of rank 0, as an int64."""
-        text = self.scalar(tensor)
-        wide = tensor.dtype == np.int64 or text.strip("(-)").isdigit()
-        return text if wide else f"int64({text})"
+    def integer(self, tensor) -> Expression:
+        """An integer of rank 0, as an int64."""
+        item = self.scalar(tensor)
+        wide = tensor.dtype == np.int64 or not (type(item) is Call or number_in(item) is None)
+        return item if wide else typed(item, np.int64)
 
-    def local(self, text: str, dtype, stem="t") -> Scalar:
+    def local(self, value: Expression, dtype, stem="t") -> Scalar:
         """A scalar in a variable of its dtype."""
         name = self.name(stem)
-        self.add(assign(name, call(numba_name(dtype), text)))
+        self.add(assign(name, typed(value, dtype)))
         return Scalar(name, np.dtype(dtype))
 
     def is_number(self, dtype) -> bool:
         """Whether Numba computes with a dtype, so that a scalar is a local variable."""
         return np.dtype(dtype).char in NUMBERS
 
-    def number(self, value) -> str:
-        """Source of a constant of its dtype: a literal where Numba takes it for that."""
+    def number(self, value) -> Expression:
+        """A constant of its dtype: a literal where Numba takes it for that."""
         if value.dtype.kind == "b":
-            return str(bool(value))
+            return Constant(bool(value))
         if value.dtype.kind == "i":
-            return f"({int(value)})" if value < 0 else str(int(value))
+            return as_node(int(value))
         key = value.dtype, value.tobytes()
         if key not in self.numbers:
             self.numbers[key] = self.name("K"), _one_nan(value)
         return self.numbers[key][0]
 
-    def dimensions(self, tensor) -> tuple[str, ...]:
+    def dimensions(self, tensor) -> tuple[Expression, ...]:
         """Dimensions of a tensor, without writing it down."""
         return self.values[tensor].dimensions
 
@@ -457,7 +470,7 @@ def transposed(code, target, source) -> None:
     rows, columns = source.dimensions
     i, j = code.name("i"), code.name("j")
     with code.nest(over(i, rows)), code.nest(over(j, columns)):
-        to = f"{target.base.name}[{total(target.offset, times(j, rows), i)}]"
+        to = target.at(total(times(j, rows), i))
         code.add(assign(to, source.at(total(times(i, columns), j))))
 
 

@@ -6,85 +6,133 @@ along an axis become one: sums, products, the greatest and the least. `Elementwi
 an operation that goes item by item.
 """
 
-import re
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from nbta.codegen.values import Block, Lazy, Scalar, cast_text, numba_name, product, times, total
-from nbta.codegen.windows import Window, clear, strides_of
-from nbta.loops import Name, assign, do, expression, otherwise, over, when
+from nbta.codegen.values import (
+    Block,
+    Lazy,
+    Scalar,
+    is_known,
+    numba_name,
+    product,
+    times,
+    total,
+    typed,
+)
+from nbta.codegen.windows import Window, added, clear, strides_of
+from nbta.loops import (
+    Attribute,
+    Call,
+    Constant,
+    Expression,
+    Name,
+    assign,
+    both,
+    call,
+    do,
+    otherwise,
+    over,
+    select,
+    when,
+)
+from nbta.loops.nodes import ONE, ZERO, as_node
 from nbta.tuning import CACHE_LINE, PREFETCH_STRETCH, SHORT_RUN, SUM_BLOCK
+
+#: Infinity in generated code.
+INF = Name("inf")
+
+
+def as_it_is(item: Expression) -> Expression:
+    """The rule that changes nothing."""
+    return item
+
+
+def calling(name: str | Expression) -> Callable:
+    """The rule that calls a function."""
+    function = Name(name) if isinstance(name, str) else name
+    return lambda *items: Call(function, items)
+
+
+def numpy_name(name: str) -> Attribute:
+    """A function of NumPy's."""
+    return Attribute(Name("np"), name)
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Source of a reduction's parts.
+    """A reduction's parts.
 
     Attributes
     ----------
-    start : str
+    start : Expression
         Of nothing at all.
-    step : str
+    step : callable
         Of the result so far and another one.
-    inner : str
+    inner : callable
         The same in a run of items that are folded one after another in a register.
-    item, back : str
+    item, back : callable
         What becomes of an item before such a run, and of the run's result.
     wide : str
         Numba's name of what holds the results of runs.
     """
 
-    start: str
-    step: str
-    inner: str
+    start: Expression
+    step: Callable
+    inner: Callable
     wide: str
-    item: str = "{}"
-    back: str = "{}"
+    item: Callable = as_it_is
+    back: Callable = as_it_is
 
     @property
-    def first(self) -> str:
+    def first(self) -> Expression:
         """With what a run of items begins."""
-        return self.item.format(self.start)
+        return self.item(self.start)
 
     @property
     def of_few(self) -> "Fold":
         """For runs that are written out: items as they are, which need no way there and back."""
-        return replace(self, item="{}", back="{}")
+        return replace(self, item=as_it_is, back=as_it_is)
 
 
 def total_of(dtype) -> Fold:
     """Sums: of floats in any order, and float32 in blocks whose sums are added as float64."""
-    start, step = cast_text("0", dtype), "{} + {}"
+    start = typed(0, dtype)
     if dtype.kind == "f":
-        return Fold(start, step, "fast_add({}, {})", "float64")
-    return Fold(start, step, cast_text(step, dtype), numba_name(dtype))
+        return Fold(start, operator.add, calling("fast_add"), "float64")
+    return _in_order(start, operator.add, dtype)
 
 
 def product_of(dtype) -> Fold:
     """Products, in order."""
-    return Fold(cast_text("1", dtype), "{} * {}", cast_text("{} * {}", dtype), numba_name(dtype))
+    return _in_order(typed(1, dtype), operator.mul, dtype)
+
+
+def _in_order(start, step, dtype):
+    return Fold(start, step, lambda *both: typed(step(*both), dtype), numba_name(dtype))
 
 
 def extreme_of(dtype, sign) -> Fold:
     """The greatest (sign 1) or the least (-1), or NaN where there is one."""
-    step = "maximum({}, {})" if sign > 0 else "minimum({}, {})"
-    name = numba_name(dtype)
+    step, name = calling("maximum" if sign > 0 else "minimum"), numba_name(dtype)
+    start = typed(farthest(dtype, -sign), dtype)
     if dtype.kind != "f":
-        return Fold(cast_text(farthest(dtype, -sign), dtype), step, step, name)
-    order = "order_up({})" if sign > 0 else "order_down({})"
-    start = cast_text(farthest(dtype, -sign), dtype)
-    return Fold(start, step, step, name, order, "from_order({})")
+        return Fold(start, step, step, name)
+    order = calling("order_up" if sign > 0 else "order_down")
+    return Fold(start, step, step, name, order, calling("from_order"))
 
 
-def farthest(dtype, sign):
-    """Source of the greatest or the least of a dtype's numbers."""
+def farthest(dtype, sign) -> Expression:
+    """The greatest or the least of a dtype's numbers."""
     if dtype.kind == "f":
-        return "inf" if sign > 0 else "-inf"
+        return INF if sign > 0 else -INF
     if dtype.kind == "b":
-        return str(sign > 0)
+        return Constant(sign > 0)
     info = np.iinfo(dtype)
-    return str(info.max) if sign > 0 else f"{info.min + 1} - 1"
+    return Constant(info.max) if sign > 0 else as_node(info.min + 1) - 1
 
 
 @dataclass
@@ -92,12 +140,12 @@ class _Sum:
     """A sum, or another fold, over some axes: into a scalar, or into a block."""
 
     tensor: object
-    text: str
+    item: Expression
     dtype: np.dtype
     target: object  # name of a scalar's variable, or a block
     kept: tuple  # axis by axis, whether it stays; the result's dimension where the run tells
     fold: Fold
-    finish: str = ""  # what becomes of a result after the loop, with "{}" for that
+    finish: Callable | None = None  # what becomes of a result after the loop
 
     @property
     def value(self):
@@ -107,13 +155,15 @@ class _Sum:
     @property
     def may_keep_all(self) -> bool:
         """Whether the run tells of some axes if they stay, and all others do."""
-        return all(self.kept) and any(isinstance(kept, str) for kept in self.kept)
+        return all(map(_may_stay, self.kept)) and any(
+            isinstance(kept, Expression) for kept in self.kept
+        )
 
     @property
-    def alone(self) -> str:
-        """Source of a result that is of one item."""
-        text = cast_text(self.fold.step.format(self.fold.start, self.text), self.dtype)
-        return cast_text(self.finish.format(text), self.dtype) if self.finish else text
+    def alone(self) -> Expression:
+        """A result that is of one item."""
+        item = typed(self.fold.step(self.fold.start, self.item), self.dtype)
+        return typed(self.finish(item), self.dtype) if self.finish else item
 
 
 @dataclass(frozen=True)
@@ -121,16 +171,15 @@ class _Put:
     """What replaces items of a buffer, or is added to them, axis by axis of the group."""
 
     tensor: object
-    name: str
+    name: Name
     target: Window
     adds: bool
 
     def line(self, *indices):
-        """Source for the item at an index an axis."""
+        """The statement for the item at an index an axis."""
         at, dtype = self.target.at(*indices), self.target.base.dtype
-        sign = "|" if dtype.kind == "b" else "+"
-        item = f"{at} {sign} {self.name}" if self.adds else self.name
-        return assign(at, cast_text(item, dtype))
+        item = added(at, self.name, dtype) if self.adds else self.name
+        return assign(at, typed(item, dtype))
 
 
 @dataclass(eq=False)
@@ -139,16 +188,16 @@ class Group:
 
     Attributes
     ----------
-    dimensions : tuple of str
+    dimensions : tuple of Expression
     reads : set of Base
         Buffers that the loop will read.
     cheap : dict
-        By a step's name: source that LLVM makes vector instructions of, in place of the step's, and
-        source of an integer that is not 0 for an item that it is not for.
+        By a step's name: what LLVM makes vector instructions of, in place of the step's, and an
+        integer that is not 0 for an item that it is not for.
     """
 
-    dimensions: tuple[str, ...]
-    steps: list = field(default_factory=list)  # of (name, text)
+    dimensions: tuple[Expression, ...]
+    steps: list = field(default_factory=list)  # of (name, expression)
     results: dict = field(default_factory=dict)  # of tensor: (name, dtype)
     reads: set = field(default_factory=set)
     loads: dict = field(default_factory=dict)
@@ -157,7 +206,7 @@ class Group:
     puts: list = field(default_factory=list)
     flushed: bool = False
 
-    def load(self, code, block: Block) -> str:
+    def load(self, code, block: Block) -> Name:
         """The name of an item of a block in the loop."""
         key = (block.base, block.offset, block.dimensions)
         if key not in self.loads:
@@ -165,24 +214,24 @@ class Group:
             self.reads.add(block.base)
         return self.loads[key][0]
 
-    def step(self, code, text: str, tensor, cheap=None) -> None:
+    def step(self, code, item: Expression, tensor, cheap=None) -> None:
         """Another operation, whose result stands for a tensor."""
         name = code.name("t")
-        self.steps.append((name, text))
+        self.steps.append((name, item))
         if cheap is not None:
             self.cheap[name] = cheap
         self.results[tensor] = name
         code.bind(tensor, Lazy(self, name, tensor.dtype, self.dimensions))
 
-    def kept(self, code, text: str, dtype) -> str:
+    def kept(self, code, item: Expression, dtype) -> Name:
         """The name of a number of the loop that stands for no tensor."""
         name = code.name("t")
-        self.steps.append((name, cast_text(text, dtype)))
+        self.steps.append((name, typed(item, dtype)))
         return name
 
-    def add_sum(self, tensor, text, dtype, target, kept, fold, finish="") -> None:
+    def add_sum(self, tensor, item, dtype, target, kept, fold, finish=None) -> None:
         """A fold of items over the axes that are not kept, for a tensor."""
-        self.sums.append(_Sum(tensor, text, dtype, target, tuple(kept), fold, finish))
+        self.sums.append(_Sum(tensor, item, dtype, target, tuple(kept), fold, finish))
 
     def flush(self, code) -> None:
         """Write the loop down; results that others need get memory."""
@@ -206,7 +255,7 @@ class Group:
         for item in self.sums:
             code.bind(item.tensor, item.value)
         if stores or self.sums or self.puts:
-            code.loops.append(f"({', '.join(self.dimensions)}): {', '.join(done)}")
+            code.loops.append(f"({', '.join(map(str, self.dimensions))}): {', '.join(done)}")
             if self.sums or self.puts or not self._clears(code, stores):
                 self._loop(code, stores)
 
@@ -216,10 +265,10 @@ class Group:
         if not found:
             return _Nest(code, self, stores).write()
         pairs = [zip(item.kept, self.dimensions, strict=True) for item in found]
-        agree = {f"{k} == {e}": None for pair in pairs for k, e in pair if isinstance(k, str)}
+        agree = {k.equals(e): None for pair in pairs for k, e in pair if isinstance(k, Expression)}
         rest = [item for item in self.sums if not item.may_keep_all]
         alike = [*stores, *((item.target, item.alone) for item in found)]
-        with code.nest(when(" and ".join(agree))):
+        with code.nest(when(both(*agree))):
             _Nest(code, replace(self, sums=rest), alike).write()
         with code.nest(otherwise()):
             _Nest(code, self, stores).write()
@@ -227,9 +276,9 @@ class Group:
 
     def _clears(self, code, stores):
         """Fill with zeros what is all zeros; whether that was everything."""
-        zeros, texts = {"0", "False"}, dict(self.steps)
+        zeros, items = {ZERO, Constant(False)}, dict(self.steps)
         zeros |= {name for (_, data), (name, _) in code.numbers.items() if not any(data)}
-        if not all(texts[name] in zeros for _, name in stores):
+        if not all(items[name] in zeros for _, name in stores):
             return False
         for block, _ in stores:
             clear(code, block)
@@ -251,7 +300,7 @@ def _pattern(code, group, block):
         if code.same(ours, theirs):
             found.append("full")
         else:
-            found.append("one" if theirs == "1" else theirs)
+            found.append("one" if theirs == ONE else theirs)
     return tuple(found)
 
 
@@ -283,25 +332,24 @@ class _Nest:
 
     def _begin(self, s):
         if not isinstance(s.target, Block):
-            self.code.add(assign(f"{s.target}w", f"{s.fold.wide}({s.fold.start})"))
-        elif s.fold.start == cast_text("0", s.dtype):
+            self.code.add(assign(_wide(s), call(s.fold.wide, s.fold.start)))
+        elif s.fold.start == typed(0, s.dtype):
             clear(self.code, s.target)
         else:
-            self._each(s.target, s.fold.start)
+            self._each(s.target, lambda _: s.fold.start)
 
     def _end(self, s):
-        finish = s.finish or "{}"
+        finish = s.finish or as_it_is
         if not isinstance(s.target, Block):
-            folded = finish.format(f"{s.target}w")
-            self.code.add(assign(s.target, cast_text(folded, s.dtype)))
+            self.code.add(assign(s.target, typed(finish(_wide(s)), s.dtype)))
         elif s.finish:
-            self._each(s.target, cast_text(finish, s.dtype))
+            self._each(s.target, lambda item: typed(finish(item), s.dtype))
 
-    def _each(self, block, text):
-        """Give each item of a block a value, by source that may have "{}" for the old one."""
+    def _each(self, block, rule):
+        """Give each item of a block what a rule makes of it."""
         index = self.code.name("i")
         with self.code.nest(over(index, product(block.dimensions))):
-            self.code.add(assign(block.at(index), text.format(block.at(index))))
+            self.code.add(assign(block.at(index), rule(block.at(index))))
 
     def _level(self, depth, indices):
         code = self.code
@@ -318,25 +366,25 @@ class _Nest:
 
     def _innermost(self, indices):
         code, sums = self.code, self.group.sums
-        length = product(self._dimensions(-1)) if self.axes else "1"
+        length = product(self._dimensions(-1)) if self.axes else ONE
         offsets = {key: self._offset(block, pattern, indices, key)
                    for key, (_, block, pattern) in self.group.loads.items()}  # fmt: skip
         targets = [self._offset(b, ("full",) * len(self.group.dimensions), indices, i)
                    for i, (b, _) in enumerate(self.stores)]  # fmt: skip
         inner = [s for s in sums if not self._keeps_last(s)]
-        for s in inner if length.isdigit() and int(length) <= SHORT_RUN else ():
+        for s in inner if is_known(length) and length.value <= SHORT_RUN else ():
             s.fold = s.fold.of_few
         places = [self._sum_offset(s, indices) for s in sums]
         partial = {id(s): code.name("p") for s in inner}
         index, ahead = code.name("i"), self._ahead()
         block = PREFETCH_STRETCH if ahead else SUM_BLOCK
-        long = not (length.isdigit() and int(length) <= SUM_BLOCK)
+        long = not (is_known(length) and length.value <= SUM_BLOCK)
         if ahead or ((inner or self.twice) and long):
             start = code.name("k")
             with code.nest(over(start, 0, length, block)):
                 for base, there, count in ahead:
-                    self._ask(base, there, start, f"min({start} + {count}, {length})")
-                self._run(indices, index, (start, f"min({start} + {block}, {length})"),
+                    self._ask(base, there, start, call("min", start + count, length))
+                self._run(indices, index, (start, call("min", start + block, length)),
                           offsets, targets, partial, places)  # fmt: skip
         else:
             self._run(indices, index, (length,), offsets, targets, partial, places)
@@ -358,9 +406,9 @@ class _Nest:
         code, given = self.code, (offsets, targets, partial, places)
         if self.twice:
             missed = code.name("q")
-            code.add(assign(missed, "int64(0)"))
+            code.add(assign(missed, typed(0, np.int64)))
             self._pass(indices, index, span, *given, missed)
-            with code.nest(when(f"{missed} != 0")):
+            with code.nest(when(missed.differs(0))):
                 self._pass(indices, index, span, *given)
         else:
             self._pass(indices, index, span, *given)
@@ -380,64 +428,62 @@ class _Nest:
 
     def _along(self, indices, index):
         """The index of each axis, where each is walked by itself."""
-        found = dict.fromkeys(range(len(self.group.dimensions)), "0")
+        found = dict.fromkeys(range(len(self.group.dimensions)), ZERO)
         found.update(zip((axis for (axis,) in self.axes), [*indices, index], strict=False))
         return found.values()
 
-    def _step_lines(self, name, text, missed):
+    def _step_lines(self, name, item, missed):
         if missed is None or name not in self.group.cheap:
-            return [assign(name, text)]
+            return [assign(name, item)]
         cheap, outside = self.group.cheap[name]
-        return [assign(name, cheap), assign(missed, f"{missed} | ({outside})")]
+        return [assign(name, cheap), assign(missed, missed | outside)]
 
     def _items(self, index, offsets, targets, partial, places, missed):
         code = self.code
         for key, (name, block, pattern) in self.group.loads.items():
             step = self._step(pattern, block)
-            place = expression(total(offsets[key], times(index, step)))
-            code.add(assign(name, Name(block.base.name)[place]))
-        for name, text in self.group.steps:
-            code.add(*self._step_lines(name, text, missed))
+            code.add(assign(name, block.base.name[total(offsets[key], times(index, step))]))
+        for name, item in self.group.steps:
+            code.add(*self._step_lines(name, item, missed))
         for s, place in zip(self.group.sums, places, strict=True):
             if id(s) in partial:
                 name = partial[id(s)]
-                code.add(assign(name, s.fold.inner.format(name, s.fold.item.format(s.text))))
+                code.add(assign(name, s.fold.inner(name, s.fold.item(s.item))))
             else:
                 step = self._step(_kept_pattern(s), s.target)
-                at = f"{s.target.base.name}[{total(place, times(index, step))}]"
-                code.add(assign(at, cast_text(s.fold.step.format(at, s.text), s.dtype)))
+                at = s.target.base.name[total(place, times(index, step))]
+                code.add(assign(at, typed(s.fold.step(at, s.item), s.dtype)))
         for (block, name), offset in zip(self.stores, targets, strict=True):
-            place = expression(total(offset, index))
-            code.add(assign(Name(block.base.name)[place], name))
+            code.add(assign(block.base.name[total(offset, index)], name))
 
     def _add_partial(self, s, partial, place):
-        partial = s.fold.back.format(partial)
+        partial = s.fold.back(partial)
         if isinstance(s.target, Block):
-            at = f"{s.target.base.name}[{place or 0}]"
-            self.code.add(assign(at, cast_text(s.fold.step.format(at, partial), s.dtype)))
+            at = s.target.base.name[place]
+            self.code.add(assign(at, typed(s.fold.step(at, partial), s.dtype)))
         else:
-            name = f"{s.target}w"
-            self.code.add(assign(name, f"{s.fold.wide}({s.fold.step.format(name, partial)})"))
+            name = _wide(s)
+            self.code.add(assign(name, call(s.fold.wide, s.fold.step(name, partial))))
 
     def _keeps_last(self, s):
-        return bool(self.axes) and all(s.kept[axis] for axis in self.axes[-1])
+        return bool(self.axes) and all(_may_stay(s.kept[axis]) for axis in self.axes[-1])
 
     def _sum_offset(self, s, indices):
         if not isinstance(s.target, Block):
-            return ""
+            return ZERO
         return self._offset(s.target, _kept_pattern(s), indices, id(s))
 
     def _step(self, pattern, block):
         """By how much the innermost index moves in a block."""
         if not self.axes:
-            return "0"
+            return ZERO
         kinds = {pattern[axis] for axis in self.axes[-1]}
         if kinds == {"full"}:
-            return "1"
-        return "0" if kinds == {"one"} else self._dynamic(kinds.pop())
+            return ONE
+        return ZERO if kinds == {"one"} else self._dynamic(kinds.pop())
 
     def _dynamic(self, dimension):
-        return f"int64({dimension} != 1)"
+        return typed(dimension.differs(1), np.int64)
 
     def _offset(self, block, pattern, indices, key):
         """Where a run over the innermost axes begins in a block."""
@@ -452,11 +498,11 @@ class _Nest:
             if kinds != {"full"}:
                 stride = times(self._dynamic(next(iter(kinds))), stride)
             terms.append(times(index, stride))
-        text = total(*terms)
-        if text == "0" or (text == block.offset and text.isidentifier()):
-            return text
+        offset = total(*terms)
+        if offset == ZERO or (offset == block.offset and type(offset) is Name):
+            return offset
         name = self.code.name("o")
-        self.code.add(assign(name, text))
+        self.code.add(assign(name, offset))
         return name
 
     def _length(self, kind, axis):
@@ -465,7 +511,18 @@ class _Nest:
 
 def _kept_pattern(item):
     """`_pattern` of what a sum goes into."""
-    return tuple(k if isinstance(k, str) else "full" if k else "one" for k in item.kept)
+    return tuple(
+        kept if isinstance(kept, Expression) else "full" if kept else "one" for kept in item.kept
+    )
+
+
+def _may_stay(kept):
+    return isinstance(kept, Expression) or kept
+
+
+def _wide(item):
+    """The variable in which a sum that is a scalar is made."""
+    return Name(f"{item.target.id}w")
 
 
 def _merged(dimensions, patterns, apart=False):
@@ -475,10 +532,10 @@ def _merged(dimensions, patterns, apart=False):
     """
     runs = []
     for axis, dimension in enumerate(dimensions):
-        if dimension == "1":
+        if dimension == ONE:
             continue
         kinds = [pattern[axis] for pattern in patterns]
-        simple = not apart and all(kind in ("full", "one") for kind in kinds)
+        simple = not apart and all(isinstance(kind, str) for kind in kinds)
         if runs and simple and kinds == runs[-1][1]:
             runs[-1][0].append(axis)
         else:
@@ -486,33 +543,29 @@ def _merged(dimensions, patterns, apart=False):
     return [axes for axes, _ in runs]
 
 
-#: Rules that give the dtype of their operands: these only, and no numbers of their own.
-_PLAIN = re.compile(r"(\{\d?\}|[-+*/() ]|sqrt)+")
-
-
 class Elementwise:
     """The rule of an operation that goes item by item.
 
     Parameters
     ----------
-    rule : str or callable
-        Source of an item of the result, with ``{}`` or ``{0}`` in place of items of the inputs; or
-        ``rule(op, *texts)``, which gives that source.
+    rule : callable
+        ``rule(*items)`` gives an item of the result by those of the inputs.
     kinds : str
         Kinds of dtypes that it is for; others are left to Python.
+    is_plain : bool
+        Whether the rule gives the dtype of its operands: as sums do, without numbers of its own.
 
     Attributes
     ----------
     in_vectors : callable or None
-        ``in_vectors(op, texts)`` of a rule that has a call: source of an item that LLVM makes
-        vectors of, and of an integer that is 0 for the items that this is for; or None.
+        ``in_vectors(op, items)`` of a rule that has a call: an item that LLVM makes vectors of, and
+        an integer that is 0 for the items that this is for; or None.
     """
 
     in_vectors = None
 
-    def __init__(self, rule, kinds="biufc"):
-        self._rule, self._kinds = rule, kinds
-        self.is_plain = isinstance(rule, str) and _PLAIN.fullmatch(rule) is not None
+    def __init__(self, rule, kinds="biufc", *, is_plain=False):
+        self._rule, self._kinds, self.is_plain = rule, kinds, is_plain
 
     def __call__(self, code, op):
         """Let the operation wait in the group of its shape; scalars are computed at once."""
@@ -521,52 +574,67 @@ class Elementwise:
             code.call_python(op)
             return
         if result.spec.rank == 0:
-            texts = [code.scalar(tensor) for tensor in op.inputs]
-            texts = self.shortened(op, texts, lambda text: code.local(text, result.dtype).text)
+            items = [code.scalar(tensor) for tensor in op.inputs]
+            items = self.shortened(op, items, lambda item: code.local(item, result.dtype).item)
             name = code.name("t")
-            code.add(assign(name, self._typed(op, texts, code)))
+            code.add(assign(name, self._typed(op, items, code)))
             code.bind(result, Scalar(name, result.dtype))
             return
         dimensions = broadcast(code, [(code.dimensions(t), t.spec.shape) for t in op.inputs])
         group = joined(code, op.inputs, dimensions)
-        texts = [item_of(code, group, tensor) for tensor in op.inputs]
-        texts = self.shortened(op, texts, lambda text: group.kept(code, text, result.dtype))
-        group.step(code, self._typed(op, texts, code), result, self._cheap(op, texts))
+        items = [item_of(code, group, tensor) for tensor in op.inputs]
+        items = self.shortened(op, items, lambda item: group.kept(code, item, result.dtype))
+        group.step(code, self._typed(op, items, code), result, self._cheap(op, items))
 
-    def shortened(self, op, texts, keep):
-        """Source of items that the rule may be given at once, with ``keep(text)`` for names."""
-        return texts
+    def shortened(self, op, items, keep):
+        """Items that the rule may be given at once, with ``keep(item)`` for names."""
+        return items
 
     def takes(self, op) -> bool:
         """Whether it has code for the dtypes of an operation."""
         return all(tensor.dtype.kind in self._kinds for tensor in op.inputs)
 
-    def _typed(self, op, texts, code):
-        """Source of an item of the right dtype, by a cast where the rule may give another one."""
+    def _typed(self, op, items, code):
+        """An item of the right dtype, by a cast where the rule may give another one."""
         dtype = op.outputs[0].dtype
         alike = all(tensor.dtype == dtype for tensor in op.inputs)
-        text = self.text(op, texts, code)
-        return text if self.is_plain and alike and dtype.kind in "fc" else cast_text(text, dtype)
+        item = self.item(op, items, code)
+        return item if self.is_plain and alike and dtype.kind in "fc" else typed(item, dtype)
 
-    def _cheap(self, op, texts):
+    def _cheap(self, op, items):
         if self.in_vectors is None:
             return None
-        found = self.in_vectors(op, texts)
-        return found and (cast_text(found[0], op.outputs[0].dtype), found[1])
+        found = self.in_vectors(op, items)
+        return found and (typed(found[0], op.outputs[0].dtype), found[1])
 
-    def text(self, op, texts, code):
-        """Source of an item."""
-        return self._rule.format(*texts) if isinstance(self._rule, str) else self._rule(op, *texts)
+    def item(self, op, items, code):
+        """An item of the result."""
+        return self._rule(*items)
 
 
-def by_kind(truth: str, number: str):
-    """A rule with other source for truth values."""
-    return lambda op, *texts: (truth if op.inputs[0].dtype.kind == "b" else number).format(*texts)
+class ElementwiseOf(Elementwise):
+    """One whose rule looks at the operation: ``rule(op, *items)``."""
+
+    def item(self, op, items, code):
+        """An item of the result."""
+        return self._rule(op, *items)
+
+
+def by_kind(truth, number, kinds="biufc"):
+    """A rule for truth values, and another one for numbers."""
+    return ElementwiseOf(
+        lambda op, *items: (truth if op.inputs[0].dtype.kind == "b" else number)(*items), kinds
+    )
 
 
 def complex_only(rule, other, kinds="biufc"):
-    """A rule with other source for real numbers."""
-    return Elementwise(lambda op, text: (rule if _is_complex(op) else other).format(text), kinds)
+    """A rule for complex numbers, and another one for real numbers."""
+    return ElementwiseOf(lambda op, item: (rule if _is_complex(op) else other)(item), kinds)
+
+
+def parts_of(op, item):
+    """The real numbers that an item of an operation's input is made of."""
+    return (item.real, item.imag) if _is_complex(op) else (item,)
 
 
 def _is_complex(op):
@@ -579,33 +647,26 @@ class Elementary(Elementwise):
     Parameters
     ----------
     name : str
-        What it is called in source: a name in `nbta.kernels.vector_math`, where ``compiled`` is
+        What it is called in code: a name in `nbta.kernels.vector_math`, where ``compiled`` is
         None.
-    of_complex : str, optional
+    of_complex : str or Expression, optional
         The name of one for complex numbers. Numba's functions of complex numbers that give other
         values than NumPy's for NaN and infinities, or lose digits, are not used.
     compiled : callable, optional
         A function that Numba compiles.
-    arity : int, optional
     """
 
-    def __init__(self, name, of_complex=None, *, compiled=None, arity=1):
-        items = ", ".join(["{}"] * arity)
-        super().__init__(f"{name}({items})", "f" if of_complex is None else "fc")
-        self.name, self.compiled = name, compiled
-        self._of_complex = None if of_complex is None else f"{of_complex}({items})"
+    def __init__(self, name, of_complex=None, *, compiled=None):
         # Those of `vector_math` give the dtype of their argument.
-        self.is_plain = compiled is None and of_complex is None
+        plain = compiled is None and of_complex is None
+        kinds = "f" if of_complex is None else "fc"
+        super().__init__(calling(name), kinds, is_plain=plain)
+        self.name, self.compiled = name, compiled
+        self._of_complex = None if of_complex is None else calling(of_complex)
 
-    def text(self, op, texts, code):
-        """Source of an item."""
-        rule = self._of_complex if _is_complex(op) else self._rule
-        return rule.format(*texts)
-
-
-def as_rule(rule):
-    """A rule as `Elementwise`; None where there is none."""
-    return rule if rule is None or isinstance(rule, Elementwise) else Elementwise(rule)
+    def item(self, op, items, code):
+        """An item of the result."""
+        return (self._of_complex if _is_complex(op) else self._rule)(*items)
 
 
 def joined(code, tensors, dimensions) -> Group:
@@ -613,7 +674,7 @@ def joined(code, tensors, dimensions) -> Group:
     dimensions = tuple(map(code.canonical, dimensions))
     for tensor in tensors:
         value = code.values[tensor]
-        if isinstance(value, Lazy) and (value.group.dimensions != dimensions or not value.text):
+        if isinstance(value, Lazy) and (value.group.dimensions != dimensions or value.item is None):
             value.group.flush(code)
     if dimensions not in code.pending:
         if not any(_has(code, tensor, dimensions) for tensor in tensors):  # which is in memory
@@ -626,13 +687,13 @@ def _has(code, tensor, dimensions):
     return tuple(map(code.canonical, code.dimensions(tensor))) == dimensions
 
 
-def item_of(code, group, tensor) -> str:
-    """Source of an item of an operand in a group's loop."""
+def item_of(code, group, tensor) -> Expression:
+    """An item of an operand in a group's loop."""
     value = code.values[tensor]
     if isinstance(value, Lazy) and value.group is group:
-        return value.text
+        return value.item
     value = code.value(tensor)
-    return value.text if isinstance(value, Scalar) else group.load(code, value)
+    return value.item if isinstance(value, Scalar) else group.load(code, value)
 
 
 def put_at_once(code, tensor, dimensions, target: Window, *, adds: bool) -> bool:
@@ -641,24 +702,24 @@ def put_at_once(code, tensor, dimensions, target: Window, *, adds: bool) -> bool
     False, and nothing is done, where no loop of just these items waits, or it reads the buffer.
     """
     value = code.values[tensor]
-    if not isinstance(value, Lazy) or not value.text or value.group.flushed:
+    if not isinstance(value, Lazy) or value.item is None or value.group.flushed:
         return False
     group, wanted = value.group, tuple(map(code.canonical, dimensions))
     if tuple(map(code.canonical, group.dimensions)) != wanted or target.base in group.reads:
         return False
-    group.puts.append(_Put(tensor, value.text, target, adds))
+    group.puts.append(_Put(tensor, value.item, target, adds))
     group.flush(code)
     return True
 
 
-def broadcast(code, operands) -> tuple[str, ...]:
+def broadcast(code, operands) -> tuple[Expression, ...]:
     """Dimensions of a result; the run fails where they do not fit.
 
     ``operands`` are pairs of dimensions and what the graph knows of them.
     """
     rank = max(len(dimensions) for dimensions, _ in operands)
     padded = [
-        (("1",) * (rank - len(e)) + tuple(e), (1,) * (rank - len(e)) + tuple(known))
+        ((ONE,) * (rank - len(e)) + tuple(e), (1,) * (rank - len(e)) + tuple(known))
         for e, known in operands
     ]
     return tuple(
@@ -669,10 +730,10 @@ def broadcast(code, operands) -> tuple[str, ...]:
 
 def _dimension(code, found):
     """The dimension that several meet in."""
-    wide = [(e, known) for e, known in found if e != "1"]
+    wide = [(e, known) for e, known in found if e != ONE]
     distinct = list({code.canonical(e): known for e, known in wide}.items())
     if len(distinct) <= 1:
-        return distinct[0][0] if distinct else "1"
+        return distinct[0][0] if distinct else ONE
     proven = [e for e, known in distinct if known is not None]
     for other in proven[1:]:
         code.equate(proven[0], other)
@@ -681,29 +742,29 @@ def _dimension(code, found):
         return code.canonical(proven[0])
     first, rest = (proven[0], unproven) if proven else (unproven[0], unproven[1:])
     for other in rest:
-        merged = code.derived(f"{other} if {first} == 1 else {first}")
-        code.fail_if(f"{other} != 1 and {other} != {merged}")
+        merged = code.derived(select(first.equals(1), other, first))
+        code.fail_if(both(other.differs(1), other.differs(merged)))
         first = merged
     return first
 
 
-def spread(code, dimensions, rank, wanted) -> list[str]:
+def spread(code, dimensions, rank, wanted) -> list[Expression]:
     """How far apart items are along axes that broadcasting may repeat."""
-    padded = ("1",) * (rank - len(dimensions)) + tuple(dimensions)
+    padded = (ONE,) * (rank - len(dimensions)) + tuple(dimensions)
     steps = strides_of(code, padded)
     return [_step(code, *pair, step) for *pair, step in zip(padded, wanted, steps, strict=True)]
 
 
 def _step(code, dimension, wanted, step):
-    if dimension == "1":
-        return "0"
+    if dimension == ONE:
+        return ZERO
     if code.same(dimension, wanted):
         return step
-    if dimension.isdigit():
+    if is_known(dimension):
         code.equate(dimension, wanted)
         return step
-    code.fail_if(f"{dimension} != 1 and {dimension} != {wanted}")
-    return code.derived(f"{step} if {dimension} != 1 else 0", "k")
+    code.fail_if(both(dimension.differs(1), dimension.differs(wanted)))
+    return code.derived(select(dimension.differs(1), step, 0), "k")
 
 
 def reduction(code, op, kept, dimensions) -> None:
@@ -712,19 +773,19 @@ def reduction(code, op, kept, dimensions) -> None:
     fold_items(code, op.inputs[0], result, kept, dimensions, total_of(result.dtype))
 
 
-def fold_items(code, tensor, result, kept, dimensions, fold, finish="") -> None:
+def fold_items(code, tensor, result, kept, dimensions, fold, finish=None) -> None:
     """Fold items of a tensor over the axes that are not kept, in the loop that makes them."""
     group = joined(code, [tensor], code.dimensions(tensor))
-    text = cast_text(item_of(code, group, tensor), result.dtype)
-    fold_texts(code, group, text, result, kept, dimensions, fold, finish)
+    item = typed(item_of(code, group, tensor), result.dtype)
+    fold_in(code, group, item, result, kept, dimensions, fold, finish)
 
 
-def fold_texts(code, group, text, result, kept, dimensions, fold, finish="") -> None:
-    """Fold what source gives in a group's loop, for a result with some dimensions."""
+def fold_in(code, group, item, result, kept, dimensions, fold, finish=None) -> None:
+    """Fold an item of a group's loop, for a result with some dimensions."""
     dtype = result.dtype
     if not dimensions:
         target = code.name("s")
     else:
         target = Block(code.new(dtype, dimensions, "s").base, tuple(dimensions))
-    code.bind(result, Lazy(group, "", dtype, tuple(dimensions)))
-    group.add_sum(result, text, dtype, target, kept, fold, finish)
+    code.bind(result, Lazy(group, None, dtype, tuple(dimensions)))
+    group.add_sum(result, item, dtype, target, kept, fold, finish)

@@ -13,6 +13,7 @@ within 5 units in the last place, near zeros too.
 from math import comb, factorial
 
 from nbta.kernels.vector_math import Value, _log, _polynomial, _scalar, select
+from nbta.loops import Expression, call
 from nbta.tuning import (
     POLYGAMMA_FROM,
     POSITIVE_GAMMAS_LEAST,
@@ -147,10 +148,8 @@ NAMES = {
 POLYGAMMAS = ("positive_digamma", "positive_trigamma", "positive_tetragamma")
 
 
-def in_vectors(name, text) -> tuple[str, str]:
-    """Source of one of these for a number, and of an integer that is 0 if it is for that."""
-    x = f"float64({text})"
-    return (
-        f"{name}({x})",
-        f"1 - int64({x} >= {POSITIVE_GAMMAS_LEAST}) * int64({x} <= {POSITIVE_GAMMAS_MOST})",
-    )
+def in_vectors(name, item) -> tuple[Expression, Expression]:
+    """One of these for a number, and an integer that is 0 if it is for that."""
+    x = call("float64", item)
+    low, high = x >= POSITIVE_GAMMAS_LEAST, x <= POSITIVE_GAMMAS_MOST
+    return call(name, x), 1 - call("int64", low) * call("int64", high)

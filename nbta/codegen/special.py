@@ -15,6 +15,8 @@ from numba import types
 from numba.extending import get_cython_function_address, intrinsic
 
 from nbta.codegen.fusion import Elementwise
+from nbta.loops import call, several
+from nbta.loops.nodes import as_node
 from nbta.runtime.intrinsics import _items
 from nbta.tuning import ZETA_FROM
 
@@ -72,7 +74,7 @@ class OfSciPy(Elementwise):
     """
 
     def __init__(self, name):
-        super().__init__("", "f")
+        super().__init__(None, "f")
         self._name = name if callable(name) else lambda op: (name,)
 
     def __call__(self, code, op):
@@ -83,12 +85,11 @@ class OfSciPy(Elementwise):
         else:
             super().__call__(code, op)
 
-    def text(self, op, texts, code):
-        """Source of an item."""
+    def item(self, op, items, code):
+        """An item of the result."""
         name, *before = self._name(op)
-        given = [*map(repr, before), *texts]
-        helper = code.helper(f"{PREFIX}{name}_{len(given)}")
-        return f"of_reals({helper}, ({', '.join(given)},))"
+        given = (*map(as_node, before), *items)
+        return call("of_reals", code.helper(f"{PREFIX}{name}_{len(given)}"), several(*given))
 
 
 #: Bernoulli numbers over factorials, of 2, 4, ...: what the sums below differ from integrals by.

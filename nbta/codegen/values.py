@@ -1,13 +1,17 @@
-"""Generated source: what stands for a tensor, as a variable or a stretch of a buffer; its dtypes.
+"""Generated code: what stands for a tensor, as a variable or a stretch of a buffer; its dtypes.
 
-Dimensions are source too: a literal, or the name of an integer variable.
+Dimensions are expressions too: a constant, or the name of an integer variable.
 """
 
 import math
+import operator
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
+from nbta.loops import Binary, Call, Constant, Expression, Load, Name, Unary, call
+from nbta.loops.nodes import ONE, ZERO, as_node
 from nbta.runtime.intrinsics import MOST_ITEMS, SCOPES
 
 
@@ -15,7 +19,7 @@ from nbta.runtime.intrinsics import MOST_ITEMS, SCOPES
 class Scalar:
     """Of rank 0: an expression without effects, mostly a name."""
 
-    text: str
+    item: Expression
     dtype: np.dtype
 
     dimensions = ()
@@ -25,7 +29,7 @@ class Scalar:
 class Base:
     """A buffer: the name of the pointer, and the place of its address among the words."""
 
-    name: str
+    name: Name
     dtype: np.dtype
     number: int
     word: int | None = None  # None for what has its place elsewhere, such as constants
@@ -48,8 +52,8 @@ class Block:
     """Consecutive items of a buffer, in C order."""
 
     base: Base
-    dimensions: tuple[str, ...]
-    offset: str = ""
+    dimensions: tuple[Expression, ...]
+    offset: Expression = ZERO
 
     @property
     def dtype(self):
@@ -57,13 +61,13 @@ class Block:
         return self.base.dtype
 
     @property
-    def address(self) -> str:
-        """Source of the address of the first item."""
-        return f"address({self.base.name}, {self.offset or 0})"
+    def address(self) -> Call:
+        """The address of the first item."""
+        return call("address", self.base.name, self.offset)
 
-    def at(self, index: str) -> str:
-        """Source of an item."""
-        return f"{self.base.name}[{total(self.offset, index)}]"
+    def at(self, index: Expression | int) -> Load:
+        """An item."""
+        return self.base.name[total(self.offset, index)]
 
 
 @dataclass(eq=False)
@@ -71,11 +75,14 @@ class Lazy:
     """An item in a loop that is not written down yet."""
 
     group: object
-    text: str
+    item: Expression | None
     dtype: np.dtype
-    dimensions: tuple[str, ...]
+    dimensions: tuple[Expression, ...]
 
 
+#: The words that a call brings, as a buffer.
+TABLE = Name("W")
+_INT64 = Name("int64")
 #: Integers that are kept item by item, as shapes are made of them.
 SHORT = ("int32", "int64")
 
@@ -84,13 +91,13 @@ SHORT = ("int32", "int64")
 class Vector:
     """Of rank 1: an expression an item."""
 
-    texts: tuple[str, ...]
+    items: tuple[Expression, ...]
     dtype: np.dtype
 
     @property
     def dimensions(self):
         """Its length."""
-        return (str(len(self.texts)),)
+        return (Constant(len(self.items)),)
 
 
 @dataclass(eq=False)
@@ -110,32 +117,71 @@ class Transposed:
         return self.block.dimensions[::-1]
 
 
-def factors(dimensions) -> list[str]:
-    """Sources of numbers whose product says how many items there are."""
-    known = min(math.prod(int(e) for e in dimensions if e.isdigit()), 2 * MOST_ITEMS)
-    names = [e for e in dimensions if not e.isdigit()]
+def is_known(dimension: Expression) -> bool:
+    """Whether a dimension is a number."""
+    return type(dimension) is Constant
+
+
+def uncast(node: Expression) -> Expression:
+    """What an expression makes an int64 of; others as they are."""
+    return node.arguments[0] if type(node) is Call and node.function == _INT64 else node
+
+
+def number_in(node: Expression) -> int | None:
+    """The integer that an expression is, perhaps as an int64; None for others."""
+    match uncast(node):
+        case Constant(int(number)) if type(number) is int:
+            return number
+        case Unary("-", Constant(int(number))) if type(number) is int:
+            return -number
+    return None
+
+
+def factors(dimensions) -> list[Expression]:
+    """Numbers whose product says how many items there are."""
+    known = min(math.prod(e.value for e in dimensions if is_known(e)), 2 * MOST_ITEMS)
+    names = [e for e in dimensions if not is_known(e)]
     if known == 0:
-        return ["0"]
-    return ([str(known)] if known != 1 or not names else []) + names
+        return [ZERO]
+    return ([Constant(known)] if known != 1 or not names else []) + names
 
 
-def product(dimensions) -> str:
-    """Source of how many items there are."""
-    return " * ".join(factors(dimensions))
+def product(dimensions) -> Expression:
+    """How many items there are."""
+    return reduce(operator.mul, factors(dimensions))
 
 
-def total(*terms) -> str:
-    """Source of a sum."""
-    terms = [term for term in terms if term not in ("", "0")]
-    return " + ".join(terms) or "0"
+def total(*terms) -> Expression:
+    """A sum, in which zeros are left out."""
+    found = ZERO
+    for term in map(as_node, terms):
+        if found == ZERO:
+            found = term
+        elif term != ZERO:
+            found = _chained(found, term, "+", "+-")
+    return found
 
 
-def times(one: str, other: str) -> str:
-    """Source of a product."""
-    if "0" in (one, other):
-        return "0"
-    factors = [f"({f})" if " + " in f else f for f in (one, other) if f != "1"]
-    return " * ".join(factors) or "1"
+def times(one: Expression | int, other: Expression | int) -> Expression:
+    """A product, in which ones are left out."""
+    one, other = as_node(one), as_node(other)
+    if ZERO in (one, other):
+        return ZERO
+    if ONE in (one, other):
+        return other if one == ONE else one
+    return _chained(one, other, "*", "*")
+
+
+def _chained(one, other, sign, signs):
+    """A sum or product of integers without parentheses where its second operand is one, too."""
+    chain = []
+    while type(other) is Binary and other.sign in signs:
+        chain.append(other)
+        other = other.left
+    found = Binary(one, sign, other)
+    for each in reversed(chain):
+        found = Binary(found, each.sign, each.right)
+    return found
 
 
 # dtypes in source.
@@ -152,6 +198,6 @@ def numba_name(dtype) -> str:
     return "boolean" if dtype == np.bool_ else dtype.name
 
 
-def cast_text(text: str, dtype) -> str:
-    """Source of a value with a dtype."""
-    return f"{numba_name(dtype)}({text})"
+def typed(value, dtype) -> Call:
+    """A value with a dtype."""
+    return call(numba_name(dtype), value)

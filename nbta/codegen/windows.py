@@ -2,8 +2,22 @@
 
 from dataclasses import dataclass
 
-from nbta.codegen.values import SHORT, Base, Block, Vector, cast_text, product, times, total
-from nbta.loops import assign, do, over
+import numpy as np
+
+from nbta.codegen.values import (
+    SHORT,
+    Base,
+    Block,
+    Vector,
+    is_known,
+    number_in,
+    product,
+    times,
+    total,
+    typed,
+)
+from nbta.loops import Constant, Expression, Load, Name, assign, both, do, either, over, select
+from nbta.loops.nodes import ONE, ZERO, as_node
 from nbta.tuning import SLICE_BOUND
 
 
@@ -12,29 +26,31 @@ class Window:
     """Items of a buffer: where the first is, and how far apart they are along each axis."""
 
     base: Base
-    offset: str
-    strides: tuple[str, ...]
+    offset: Expression
+    strides: tuple[Expression, ...]
 
-    def at(self, *indices) -> str:
-        """Source of the item at an index an axis."""
-        steps = (times(i, stride) for i, stride in zip(indices, self.strides, strict=True))
-        return f"{self.base.name}[{total(self.offset, *steps)}]"
+    def at(self, *indices) -> Load:
+        """The item at an index an axis."""
+        return self.moved(*indices).first
 
     def moved(self, *indices) -> "Window":
         """The window that begins at an index an axis."""
         steps = (times(i, stride) for i, stride in zip(indices, self.strides, strict=True))
         return Window(self.base, total(self.offset, *steps), self.strides)
 
+    @property
+    def first(self) -> Load:
+        """The first item."""
+        return self.base.name[self.offset]
 
-def offset_of(code, found) -> str:
+
+def offset_of(code, found) -> Expression:
     """Where a window begins, in a variable where that takes arithmetic."""
-    text = total(found.offset)
-    if text == "0":
-        return ""
-    return text if text.isidentifier() or text.isdigit() else code.variable(text, "o")
+    offset = found.offset
+    return offset if isinstance(offset, Name | Constant) else code.variable(offset, "o")
 
 
-def strides_of(code, dimensions) -> tuple[str, ...]:
+def strides_of(code, dimensions) -> tuple[Expression, ...]:
     """How far apart items are in C order."""
     dimensions = tuple(map(code.canonical, dimensions))
     return tuple(product(dimensions[axis + 1 :]) for axis in range(len(dimensions)))
@@ -53,20 +69,20 @@ def move(code, dimensions, target: Window, source: Window) -> None:
     while outer and _together(dimensions, outer - 1, target, source):
         outer -= 1
     run = product(dimensions[outer:])
-    axes = [axis for axis in range(outer) if dimensions[axis] != "1"]
+    axes = [axis for axis in range(outer) if dimensions[axis] != ONE]
     names = {axis: code.name("i") for axis in axes}
-    indices = [names.get(axis, "0") for axis in range(len(dimensions))]
+    indices = [names.get(axis, ZERO) for axis in range(len(dimensions))]
     to, of = target.moved(*indices), source.moved(*indices)
-    line = assign(f"{to.base.name}[{to.offset or 0}]", f"{of.base.name}[{of.offset or 0}]")
-    if run != "1":
-        line = do("copy", to.base.name, to.offset or 0, of.base.name, of.offset or 0, run)
+    line = assign(to.first, of.first)
+    if run != ONE:
+        line = do("copy", to.base.name, to.offset, of.base.name, of.offset, run)
     code.nested([over(names[axis], dimensions[axis]) for axis in axes], line)
 
 
 def _together(dimensions, axis, *windows):
     """Whether items along an axis and all after it lie one after the other."""
     run = product(dimensions[axis + 1 :])
-    return dimensions[axis] == "1" or all(w.strides[axis] == run for w in windows)
+    return dimensions[axis] == ONE or all(w.strides[axis] == run for w in windows)
 
 
 def put(code, dimensions, target: Window, source, steps, *, adds: bool) -> None:
@@ -75,122 +91,120 @@ def put(code, dimensions, target: Window, source, steps, *, adds: bool) -> None:
     ``source`` is a block or a scalar whose items are ``steps`` apart along each axis; 0 repeats.
     """
     dimensions = tuple(map(code.canonical, dimensions))
-    names = ["0" if dimension == "1" else code.name("i") for dimension in dimensions]
+    names = [ZERO if dimension == ONE else code.name("i") for dimension in dimensions]
     inside = isinstance(source, Block)
-    item = source.at(total(*map(times, names, steps))) if inside else source.text
+    item = source.at(total(*map(times, names, steps))) if inside else source.item
     at = target.at(*names)
     if adds:
-        item = f"{at} {'|' if target.base.dtype.kind == 'b' else '+'} {item}"
+        item = added(at, item, target.base.dtype)
     pairs = zip(names, dimensions, strict=True)
-    headers = [over(name, dimension) for name, dimension in pairs if name != "0"]
-    line = assign(at, cast_text(item, target.base.dtype))
+    headers = [over(name, dimension) for name, dimension in pairs if name != ZERO]
+    line = assign(at, typed(item, target.base.dtype))
     if headers or not adds:
         return code.nested(headers, line)
     return code.addition(line)
 
 
-def fill(code, block, text) -> None:
+def added(one, other, dtype) -> Expression:
+    """A sum of items; of truth values, whether one holds."""
+    return one | other if dtype.kind == "b" else one + other
+
+
+def fill(code, block, item) -> None:
     """Put one item everywhere."""
     i = code.name("i")
-    item = cast_text(text, block.dtype)
     header = over(i, product(block.dimensions))
-    code.nested([header], assign(block.at(i), item))
+    code.nested([header], assign(block.at(i), typed(item, block.dtype)))
 
 
 def clear(code, block) -> None:
     """Put zeros everywhere."""
-    code.add(do("clear", block.base.name, block.offset or 0, product(block.dimensions)))
+    code.add(do("clear", block.base.name, block.offset, product(block.dimensions)))
 
 
-def is_below(code, one: str, other: str) -> None:
+def is_below(code, one: Expression, other: Expression) -> None:
     """Fail where a dimension is longer than another."""
     one, other = code.canonical(one), code.canonical(other)
-    if one.isdigit() and other.isdigit():
-        if int(one) > int(other):
-            code.fail_if("True")
-    elif one != other and not (one == "0" and other in code.dims.values()):
-        code.fail_if(f"{one} > {other}")
+    if is_known(one) and is_known(other):
+        if one.value > other.value:
+            code.fail_if(True)
+    elif one != other and not (one == ZERO and other in code.dims.values()):
+        code.fail_if(one > other)
 
 
-def held(code, dimension: str, known) -> str:
+def held(code, dimension: Expression, known) -> Expression:
     """A dimension, held against what the graph knows of it."""
-    name = str(known) if type(known) is int else code.known_dimension(known)
+    name = Constant(known) if type(known) is int else code.known_dimension(known)
     if name is None:
         return code.canonical(dimension)
     code.equate(dimension, name)
     return name
 
 
-def integer(code, tensor) -> str:
-    """Source of a scalar integer as an int64, also where that is used as an index."""
-    text = code.integer(tensor)
+def integer(code, tensor) -> Expression:
+    """A scalar integer as an int64, also where that is used as an index."""
+    item = code.integer(tensor)
     if tensor.dtype.kind == "u" and tensor.dtype.itemsize == 8:
-        code.fail_if(f"{text} < 0")  # beyond what an int64 holds
-    return text
+        code.fail_if(item < 0)  # beyond what an int64 holds
+    return item
 
 
-def integers(code, tensor, count) -> list[str]:
+def integers(code, tensor, count) -> list[Expression]:
     """The items of a vector that must have so many: numbers, or variables that stay."""
     (dimension,) = code.dimensions(tensor)
-    code.equate(dimension, str(count))
-    return [_dimension_text(code, text) for text in _items(code, tensor, dimension, count)]
+    code.equate(dimension, Constant(count))
+    return [_staying(code, item) for item in _items(code, tensor, dimension, count)]
 
 
 def _items(code, tensor, dimension, count):
-    if dimension.isdigit():
+    if is_known(dimension):
         return code.vector(tensor)
     block = code.value(tensor)
-    return [f"int64({block.at(str(k))})" for k in range(count)]
+    return [typed(block.at(k), np.int64) for k in range(count)]
 
 
-def _dimension_text(code, text):
-    number = number_in(text)
-    return code.dimension(text) if number is None else str(number)
+def _staying(code, item):
+    number = number_in(item)
+    return code.dimension(item) if number is None else as_node(number)
 
 
-def number_in(text: str) -> int | None:
-    """The integer that source says, None for others."""
-    text = text.removeprefix("int64(").removesuffix(")").removeprefix("(")
-    return int(text) if text.removeprefix("-").isdigit() else None
-
-
-def position(code, index, dimension, guard=None) -> str:
+def position(code, index, dimension, guard=None) -> Expression:
     """An index counted from the first item: a variable or a number; the run fails outside.
 
     ``guard`` is a truth value: where it is false, the variable is proven to be from 0 to before the
     dimension. As no iteration of a loop changes it, LLVM makes a loop without checks for that case.
     """
-    if not isinstance(index, str):
+    if not isinstance(index, Expression):
         index = clipped(index)
-        if dimension.isdigit():
-            index = index + int(dimension) * (index < 0)
-            if not 0 <= index < int(dimension):
-                code.fail_if("True")
-            return str(index)
+        if is_known(dimension):
+            index = index + dimension.value * (index < 0)
+            if not 0 <= index < dimension.value:
+                code.fail_if(True)
+            return as_node(index)
         if index >= 0:
-            code.fail_if(f"{index} >= {dimension}")
-            return str(index)
-        found = code.derived(f"{dimension} - {-index}", "k")
-        code.fail_if(f"{found} < 0")
+            code.fail_if(as_node(index) >= dimension)
+            return as_node(index)
+        found = code.derived(dimension - -index, "k")
+        code.fail_if(found < 0)
         return found
-    outside, negative = f"{index} < -{dimension} or {index} >= {dimension}", f"{index} < 0"
+    outside, negative = either(index < -dimension, index >= dimension), index < 0
     if guard is not None:
-        outside, negative = f"{guard} and ({outside})", f"{guard} and {negative}"
+        outside, negative = both(guard, outside), both(guard, negative)
     code.fail_if(outside)
-    return code.variable(f"{index} + {dimension} if {negative} else {index}", "k")
+    return code.variable(select(negative, index + dimension, index), "k")
 
 
 def clipped(n):
     """A bound within what arithmetic with dimensions allows."""
-    return n if n is None or isinstance(n, str) else max(-SLICE_BOUND, min(n, SLICE_BOUND))
+    return n if n is None or isinstance(n, Expression) else max(-SLICE_BOUND, min(n, SLICE_BOUND))
 
 
 def sum_of(code, lengths):
-    """Source of a sum of dimensions."""
-    numbers = sum(int(n) for n in lengths if n.isdigit())
-    names = [n for n in lengths if not n.isdigit()]
-    text = total(*names, str(numbers))
-    return code.derived(text) if len(names) > 1 or (names and numbers) else text
+    """A sum of dimensions."""
+    numbers = sum(n.value for n in lengths if is_known(n))
+    names = [n for n in lengths if not is_known(n)]
+    found = total(*names, numbers)
+    return code.derived(found) if len(names) > 1 or (names and numbers) else found
 
 
 def bind_reshaped(code, op, value, dimensions):
@@ -199,10 +213,10 @@ def bind_reshaped(code, op, value, dimensions):
     if isinstance(value, Block) and dimensions:
         return code.bind(result, Block(value.base, tuple(dimensions), value.offset))
     if isinstance(value, Block):
-        return code.bind(result, code.local(value.at("0"), value.dtype))
+        return code.bind(result, code.local(value.at(0), value.dtype))
     if not dimensions:
         return code.bind(result, value)
     if len(dimensions) == 1 and value.dtype.name in SHORT:
-        return code.bind(result, Vector((value.text,), value.dtype))
+        return code.bind(result, Vector((value.item,), value.dtype))
     block = code.result(op, dimensions=tuple(dimensions))
-    return code.add(assign(block.at("0"), value.text))
+    return code.add(assign(block.at(0), value.item))

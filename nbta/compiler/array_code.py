@@ -6,12 +6,23 @@ See `nbta.runtime.plain`.
 import math
 
 from nbta import shapes
-from nbta.codegen.values import NUMBERS, Block, Scalar, cast_text, product, times, total
+from nbta.codegen.values import (
+    NUMBERS,
+    TABLE,
+    Block,
+    Scalar,
+    is_known,
+    product,
+    times,
+    total,
+    typed,
+)
 from nbta.graph.graph import live, subgraphs
 from nbta.graph.operation import HANDLE
 from nbta.graph.order import ordered
 from nbta.graph.views import arguments, variables_in
-from nbta.loops import accumulate, assign, call, do, otherwise, over, when
+from nbta.loops import Constant, accumulate, assign, both, call, do, either, otherwise, over, when
+from nbta.loops.nodes import ZERO, as_node
 from nbta.ops.arrays.index_lists import (
     GATHER_SLOT_LIST,
     ON_SLOT_LISTS,
@@ -245,7 +256,7 @@ class PlainArrays:
             self.reasons.setdefault(key[0], reason)
 
 
-_FLOW, _HANDLE = Scalar("0", "float32"), Scalar("(-1)", "int64")
+_FLOW, _HANDLE = Scalar(ZERO, "float32"), Scalar(as_node(-1), "int64")
 
 
 class ArrayCode:
@@ -307,7 +318,7 @@ class _Array:
         self.may_differ = bool(self.rank) and not self.infers  # elements may be of several shapes
         row = op.facts.row
         self.packed = row is not None and self.rank == len(row) and not self.adds
-        self.row = tuple(map(str, row or ()))  # dimensions of a packed element
+        self.row = tuple(map(Constant, row or ()))  # dimensions of a packed element
         self.length = self.limit = None
         code.initial += [
             (self.record + rt.ITEM, self.data.dtype.itemsize),
@@ -315,7 +326,7 @@ class _Array:
             (self.record + rt.GROW, "grow"),
         ]
         code.initial.append((self.record + rt.FLAGS, self.flags))
-        code.heads[0].add(code.pointer(self.data, f"W[{self.record}]"))
+        code.heads[0].add(code.pointer(self.data, TABLE[self.record]))
 
     @property
     def flags(self):
@@ -323,22 +334,22 @@ class _Array:
         return rt.CLEARS * bool(self.clears) + rt.INFERS * self.infers + rt.ADDS * self.adds
 
     def word(self, number):
-        """Source of a word of the record."""
-        return f"W[{self.record + number}]"
+        """A word of the record."""
+        return TABLE[self.record + number]
 
     @property
     def itemsize(self):
         """Bytes of an item."""
         return self.data.dtype.itemsize
 
-    def call(self, code, what, a="0", b="0", stem="o"):
+    def call(self, code, what, a=0, b=0, stem="o"):
         """The variable with the result of an operation on the record."""
         return self.at(code, call("slot", "w", self.record, what, a, b), stem)
 
-    def at(self, code, text, stem="o"):
-        """The variable with what some source gives that may move the items."""
-        name = code.variable(text, stem)
-        code.add(code.pointer(self.data, f"W[{self.record}]"))
+    def at(self, code, value, stem="o"):
+        """The variable with what a call gives that may move the items."""
+        name = code.variable(value, stem)
+        code.add(code.pointer(self.data, TABLE[self.record]))
         return name
 
     def give(self, code, dimensions):
@@ -350,17 +361,18 @@ class _Array:
         """Dimensions of an element in variables, held against what is known or expected of them."""
         found = []
         for axis, known in enumerate(shape):
-            text = self.word(rt.DIMENSIONS + axis)
+            length = self.word(rt.DIMENSIONS + axis)
             if expected:
-                code.fail_if(f"{text} != {expected[axis]}")
+                code.fail_if(length.differs(expected[axis]))
                 found.append(expected[axis])
             elif type(known) is int:
-                code.fail_if(f"{text} != {known}")
-                found.append(str(known))
+                code.fail_if(length.differs(known))
+                found.append(Constant(known))
             else:
-                found.append(code.known_dimension(known) or code.variable(text))
-                if code.known_dimension(known):
-                    code.fail_if(f"{text} != {found[-1]}")
+                name = code.known_dimension(known)
+                found.append(code.variable(length) if name is None else name)
+                if name is not None:
+                    code.fail_if(length.differs(name))
         return tuple(found)
 
 
@@ -371,18 +383,18 @@ def _known(op):
 
 def _create(code, op, array):
     shape = op.attrs.get("element_shape") or (None,) * array.rank
-    array.give(code, ["-1" if type(e) is not int else str(e) for e in shape])
+    array.give(code, [e if type(e) is int else -1 for e in shape])
     for handle in code.arrays.plain.descendants(op):
         code.add(assign(code.arrays.of(code, handle).word(rt.THERE), 0))
     size = code.integer(op.inputs[0])
-    array.call(code, rt.CREATE, size, str(int(bool(op.attrs.get("dynamic_size")))), "z")
+    array.call(code, rt.CREATE, size, int(bool(op.attrs.get("dynamic_size"))), "z")
     code.bind(op.outputs[0], _HANDLE)
     code.bind(op.outputs[1], _FLOW)
 
 
 def _look_up(code, op, parent):
     child = code.arrays.of(code, op.outputs[0])
-    child.call(code, rt.LOOK_UP, str(parent.record), stem="z")
+    child.call(code, rt.LOOK_UP, parent.record, stem="z")
     code.bind(op.outputs[0], _HANDLE)
     code.bind(op.outputs[1], _FLOW)
 
@@ -405,7 +417,7 @@ def _write(code, op, array):
     if array.rank or array.adds:
         start = array.call(code, rt.WRITE_SLOT, index)
     else:
-        start = array.at(code, f"write_item(w, {array.record}, {index}, {array.itemsize})")
+        start = array.at(code, call("write_item", "w", array.record, index, array.itemsize))
     _put(code, array, start, found)
     code.arrays.stored[array, op.inputs[2]] = start
     code.bind(op.outputs[0], _FLOW)
@@ -483,25 +495,25 @@ def _put(code, array, start, value):
     if not array.adds:
         _store(code, array, start, value)
         return
-    offset = code.variable(f"{start} >> 1")
-    with code.branch(when(f"{start} & 1")):
+    offset = code.variable(start >> 1)
+    with code.branch(when(start & 1)):
         _store(code, array, offset, value)
     with code.branch(otherwise()):
         if isinstance(value, Scalar):
-            at = f"{array.data.name}[{offset}]"
-            code.add(assign(at, cast_text(f"{at} + {value.text}", value.dtype)))
+            at = array.data.name[offset]
+            code.add(assign(at, typed(at + value.item, value.dtype)))
             return
         i = code.name("i")
-        at = f"{array.data.name}[{total(offset, i)}]"
-        line = assign(at, cast_text(f"{at} + {value.at(i)}", value.dtype))
+        at = array.data.name[total(offset, i)]
+        line = assign(at, typed(at + value.at(i), value.dtype))
         code.nested([over(i, product(value.dimensions))], line)
 
 
 def _store(code, array, offset, value):
     if isinstance(value, Scalar):
-        code.add(assign(f"{array.data.name}[{offset}]", value.text))
+        code.add(assign(array.data.name[offset], value.item))
     else:
-        source = value.base.name, value.offset or 0, product(value.dimensions)
+        source = value.base.name, value.offset, product(value.dimensions)
         code.add(do("copy", array.data.name, offset, *source))
 
 
@@ -510,9 +522,9 @@ def _read(code, op, array):
     if array.rank:
         start = array.call(code, rt.READ_SLOT, index)
     else:
-        start = array.at(code, f"read_item(w, {array.record}, {index}, {array.flags})")
+        start = array.at(code, call("read_item", "w", array.record, index, array.flags))
     if not array.rank:
-        code.bind(op.outputs[0], code.local(f"{array.data.name}[{start}]", array.data.dtype))
+        code.bind(op.outputs[0], code.local(array.data.name[start], array.data.dtype))
         return
     view = Block(array.data, _dimensions_read(code, op, array), start)
     code.bind(op.outputs[0], _kept(code, view) if array.adds and not array.clears else view)
@@ -555,10 +567,10 @@ def _first(tensor):
 
 def _shape_when_empty(code, array, count, shape):
     """Where there are no elements, let what the graph knows be their shape."""
-    dimensions = [str(n) if type(n) is int else code.known_dimension(n) for n in shape]
-    if None in dimensions or (count not in ("0", 0) and str(count).isdigit()):
+    dimensions = [as_node(n) if type(n) is int else code.known_dimension(n) for n in shape]
+    if None in dimensions or (is_known(count) and count != ZERO):
         return
-    with code.branch(when(f"{count} == 0 and {array.word(rt.KNOWN)} == 0")):
+    with code.branch(when(both(count.equals(0), array.word(rt.KNOWN).equals(0)))):
         for axis, dimension in enumerate(dimensions):
             code.add(assign(array.word(rt.DIMENSIONS + axis), dimension))
         code.add(assign(array.word(rt.COUNT), product(dimensions)))
@@ -569,17 +581,17 @@ def _gather(code, op, array):
     (count,) = code.dimensions(op.inputs[1])
     first, shape = _first(op.inputs[1]), op.attrs.get("element_shape")
     if op.attrs.get("strict") and not shapes.is_known(shape):
-        code.fail_if(f"{count} == 0")
+        code.fail_if(count.equals(0))
     if not op.attrs.get("learnt"):
         _shape_when_empty(code, array, count, op.outputs[0].spec.shape[1:])
     for axis, known in enumerate(shape or ()):
         if type(known) is int:
-            code.fail_if(f"{array.word(rt.DIMENSIONS + axis)} != {known}")
+            code.fail_if(array.word(rt.DIMENSIONS + axis).differs(known))
     if first is not None:
-        start = array.call(code, rt.READ_ALL, count, str(first))
+        start = array.call(code, rt.READ_ALL, count, first)
     elif array.may_differ:
         _look_at_first(code, array, code.value(op.inputs[1]), count, shapes.is_known(shape))
-    code.fail_if(f"{array.word(rt.KNOWN)} == {rt.NOTHING}")
+    code.fail_if(array.word(rt.KNOWN).equals(rt.NOTHING))
     dimensions = (count, *array.dimensions(code, op.outputs[0].spec.shape[1:]))
     if first is not None:
         view = Block(array.data, dimensions, start)
@@ -589,9 +601,9 @@ def _gather(code, op, array):
     block = code.result(op, dimensions=dimensions)
     j, items = code.name("j"), product(dimensions[1:])
     with code.branch(over(j, count)):
-        start = array.call(code, rt.READ_SLOT, f"int64({indices.at(j)})")
+        start = array.call(code, rt.READ_SLOT, call("int64", indices.at(j)))
         for axis, dimension in enumerate(dimensions[1:] if array.may_differ else ()):
-            code.fail_if(f"{array.word(rt.DIMENSIONS + axis)} != {dimension}")
+            code.fail_if(array.word(rt.DIMENSIONS + axis).differs(dimension))
         target = block.base.name, total(block.offset, times(j, items))
         code.add(do("copy", *target, array.data.name, start, items))
 
@@ -601,9 +613,10 @@ def _look_at_first(code, array, indices, count, known):
 
     Where there is no slot, equal shapes of earlier elements say nothing of the next one.
     """
-    code.fail_if(f"{count} == 0" + f" and {array.word(rt.KNOWN)} == {rt.UNLIKE}" * known)
-    with code.branch(when(f"{count} > 0")):
-        array.call(code, rt.LOOK_AT, f"int64({indices.at('0')})", stem="z")
+    unlike = array.word(rt.KNOWN).equals(rt.UNLIKE)
+    code.fail_if(both(count.equals(0), unlike) if known else count.equals(0))
+    with code.branch(when(count > 0)):
+        array.call(code, rt.LOOK_AT, call("int64", indices.at(0)), stem="z")
 
 
 def _scatter(code, op, array):
@@ -611,12 +624,12 @@ def _scatter(code, op, array):
     (count,) = code.dimensions(op.inputs[1])
     code.bind(op.outputs[0], _FLOW)
     if not value.dimensions:
-        code.fail_if("True")
+        code.fail_if(True)
         return
-    code.fail_if(f"{count} != {value.dimensions[0]}")
+    code.fail_if(count.differs(value.dimensions[0]))
     array.give(code, value.dimensions[1:])
     if op.attrs.get("unstacks") and array.infers and not array.adds:
-        with code.branch(when(f"{count} == 0")):
+        with code.branch(when(count.equals(0))):
             array.call(code, rt.FIT, stem="z")
     whole = _first(op.inputs[1]) == 0
     if whole and not array.adds:
@@ -626,25 +639,25 @@ def _scatter(code, op, array):
     j, items = code.name("j"), product(value.dimensions[1:])
     with code.branch(over(j, count)):
         slot = j if whole else indices.at(j)
-        start = array.call(code, rt.WRITE_SLOT, f"int64({slot})")
+        start = array.call(code, rt.WRITE_SLOT, call("int64", slot))
         row = total(value.offset, times(j, items))
         if array.rank:
             _put(code, array, start, Block(value.base, value.dimensions[1:], row))
         else:
-            _put(code, array, start, Scalar(f"{value.base.name}[{row}]", value.dtype))
+            _put(code, array, start, Scalar(value.base.name[row], value.dtype))
 
 
 def _split(code, op, array):
     value, lengths = code.value(op.inputs[1]), code.value(op.inputs[2])
     code.bind(op.outputs[0], _FLOW)
     if not value.dimensions:
-        code.fail_if("True")
+        code.fail_if(True)
         return
     (count,), j = lengths.dimensions, code.name("j")
-    begin, rest = code.variable("0", "b"), product(value.dimensions[1:])
+    begin, rest = code.variable(ZERO, "b"), product(value.dimensions[1:])
     _check_lengths(code, op, array, lengths, value.dimensions[0])
     with code.branch(over(j, count)):
-        dimensions = (code.variable(f"int64({lengths.at(j)})", "l"), *value.dimensions[1:])
+        dimensions = (code.variable(call("int64", lengths.at(j)), "l"), *value.dimensions[1:])
         array.give(code, dimensions)
         start = array.call(code, rt.WRITE_SLOT, j)
         row = total(value.offset, times(begin, rest))
@@ -654,33 +667,33 @@ def _split(code, op, array):
 
 def _check_lengths(code, op, array, lengths, rows):
     """Let lengths be none below zero, as many as there are slots, and add up to all rows."""
-    (count,), j, found = lengths.dimensions, code.name("j"), code.variable("0", "n")
+    (count,), j, found = lengths.dimensions, code.name("j"), code.variable(ZERO, "n")
     with code.branch(over(j, count)):
-        length = code.variable(f"int64({lengths.at(j)})", "l")
-        code.fail_if(f"{length} < 0")
+        length = code.variable(call("int64", lengths.at(j)), "l")
+        code.fail_if(length < 0)
         code.add(accumulate(found, length))
-    code.fail_if(f"{found} != {rows}")
+    code.fail_if(found.differs(rows))
     if not op.attrs.get("partly"):
-        code.fail_if(f"{count} < {array.word(rt.SIZE)}")
+        code.fail_if(count < array.word(rt.SIZE))
 
 
 def _concat(code, op, array):
     given, j = len(op.inputs) > 2, code.name("j")
     count = code.variable(code.integer(op.inputs[2]) if given else array.word(rt.SIZE))
-    code.fail_if(f"{count} < 0 or {count} > {array.word(rt.SIZE)}")
+    code.fail_if(either(count < 0, count > array.word(rt.SIZE)))
     rest = _after_rows(code, op, array, count)
     lengths = code.result(op, dimensions=(count,), index=1)
-    rows = code.variable("0", "n")
+    rows = code.variable(ZERO, "n")
     with code.branch(over(j, count)):
         if array.may_differ:
             array.call(code, rt.LOOK_AT, j, stem="z")
         for axis, dimension in enumerate(rest, 1):
-            code.fail_if(f"{array.word(rt.DIMENSIONS + axis)} != {dimension}")
+            code.fail_if(array.word(rt.DIMENSIONS + axis).differs(dimension))
         code.add(assign(lengths.at(j), array.word(rt.DIMENSIONS)))
         code.add(accumulate(rows, array.word(rt.DIMENSIONS)))
     length = _agreed(code, op.outputs[0].spec.shape[0], rows)
     block = code.result(op, dimensions=(length, *rest))
-    begin = code.variable("0", "b")
+    begin = code.variable(ZERO, "b")
     with code.branch(over(j, count)):
         start = array.call(code, rt.READ_SLOT, j)
         items = code.variable(times(lengths.at(j), product(rest)), "n")
@@ -692,20 +705,20 @@ def _after_rows(code, op, array, count):
     """Dimensions of what is joined, after the first one; of nothing those that somebody told."""
     shape, asked = op.outputs[0].spec.shape, op.attrs.get("element_shape_except0")
     told = code.value(op.inputs[3]) if len(op.inputs) > 3 else None
-    with code.branch(when(f"{count} > 0")):
-        code.fail_if(f"{array.word(rt.KNOWN)} == {rt.NOTHING}")
+    with code.branch(when(count > 0)):
+        code.fail_if(array.word(rt.KNOWN).equals(rt.NOTHING))
         if array.may_differ:
-            array.call(code, rt.LOOK_AT, "0", stem="z")
+            array.call(code, rt.LOOK_AT, ZERO, stem="z")
     if told is None and not shapes.is_known(asked):
-        code.fail_if(f"{count} == 0")
+        code.fail_if(count.equals(0))
     found = []
     for axis in range(1, array.rank):
         dimension = code.variable(array.word(rt.DIMENSIONS + axis))
         if told is not None:
-            code.nested([when(f"{count} == 0")], assign(dimension, f"int64({told.at(str(axis))})"))
+            code.nested([when(count.equals(0))], assign(dimension, call("int64", told.at(axis))))
         elif shapes.is_known(asked):
             code.nested(
-                [when(f"{count} == 0 and {dimension} < 0")], assign(dimension, asked[axis - 1])
+                [when(both(count.equals(0), dimension < 0))], assign(dimension, asked[axis - 1])
             )
         for known in (shape[axis], None if asked is None else asked[axis - 1]):
             dimension = _agreed(code, known, dimension)
@@ -715,10 +728,10 @@ def _after_rows(code, op, array, count):
 
 def _agreed(code, known, dimension):
     """A dimension, held against what the graph knows of it."""
-    name = str(known) if type(known) is int else code.known_dimension(known)
+    name = as_node(known) if type(known) is int else code.known_dimension(known)
     if name is None or name == dimension:
         return dimension
-    code.fail_if(f"{dimension} != {name}")
+    code.fail_if(dimension.differs(name))
     return name
 
 
@@ -732,7 +745,7 @@ _RULES = {
 
 
 def _create_packed(code, op, array):
-    array.length = code.variable("0", "l")
+    array.length = code.variable(ZERO, "l")
     array.limit = code.variable(_room_of(array), "m")
     code.add(code.pointer(array.data, array.word(rt.DATA)))
     code.bind(op.outputs[0], _HANDLE)
@@ -741,28 +754,28 @@ def _create_packed(code, op, array):
 
 def _room_of(array):
     """For how many elements a packed array has room."""
-    return f"{array.word(rt.DATA + 1)} // {array.itemsize * math.prod(map(int, array.row))}"
+    return array.word(rt.DATA + 1) // (array.itemsize * math.prod(e.value for e in array.row))
 
 
 def _write_packed(code, op, array):
     value, index = code.value(op.inputs[2]), code.integer(op.inputs[1])
     start = code.arrays.ahead.pop(op, None)
     if start is None or value.base is not array.data or value.offset != start:
-        start = start or _packed_slot(code, op, array)
+        start = _packed_slot(code, op, array) if start is None else start
         if op.facts.is_rare and op in code.arrays.reserved:  # of zeros
-            with code.nest(when(value.text)):
+            with code.nest(when(value.item)):
                 _store(code, array, start, value)
         else:
             _store(code, array, start, value)
-    code.add(assign(array.length, f"{index} + 1"))
+    code.add(assign(array.length, index + 1))
     code.bind(op.outputs[0], _FLOW)
 
 
 def _packed_slot(code, op, array):
-    """Source of where the first number of an element goes that is to be written; with room."""
+    """Where the first number of an element goes that is to be written; with room."""
     index = code.integer(op.inputs[1])
     if op not in code.arrays.reserved:
-        _reserve(code, array, f"{index} + 1")
+        _reserve(code, array, index + 1)
     if not array.rank:
         return index
     start = code.variable(times(index, product(array.row)), "o")
@@ -772,8 +785,8 @@ def _packed_slot(code, op, array):
 
 def _reserve(code, array, count):
     """Let a packed array have room for so many elements."""
-    items = times(f"({count})", product(array.row)) if array.rank else count
-    with code.nest(when(f"{count} > {array.limit}")):
+    items = times(count, product(array.row)) if array.rank else count
+    with code.nest(when(count > array.limit)):
         code.add(do("slot", "w", array.record, rt.RESERVE, items, 0))
         code.add(code.pointer(array.data, array.word(rt.DATA)))
         code.add(assign(array.limit, _room_of(array)))
@@ -793,9 +806,9 @@ def reserve(code, loop, iterations) -> None:
 
 
 def _first_slot(code, loop, index):
-    """Source of the slot the first iteration writes where each writes the next; None otherwise."""
+    """The slot that the first iteration writes where each writes the next; None otherwise."""
     if index is loop.counter:
-        return "0"
+        return ZERO
     if index.op.record is ADD and index.op.inputs[1] is loop.counter:
         outer = loop.body.sources.get(index.op.inputs[0])
         return None if outer is None else code.integer(outer)
@@ -805,20 +818,20 @@ def _first_slot(code, loop, index):
 def _read_packed(code, op, array):
     index = code.integer(op.inputs[1])
     if not op.facts.is_written:
-        code.fail_if(f"{index} < 0 or {index} >= {array.length}")
+        code.fail_if(either(index < 0, index >= array.length))
     if array.rank:
         start = code.variable(times(index, product(array.row)), "o")
         code.bind(op.outputs[0], Block(array.data, array.row, start))
     else:
-        code.bind(op.outputs[0], code.local(f"{array.data.name}[{index}]", array.data.dtype))
+        code.bind(op.outputs[0], code.local(array.data.name[index], array.data.dtype))
 
 
 def _gather_packed(code, op, array):
     (count,) = code.dimensions(op.inputs[1])
     first, dimensions, size = _first(op.inputs[1]), (count, *array.row), product(array.row)
     if first is not None:
-        code.fail_if(f"{count} + {first} > {array.length}")
-        start = times(str(first), size) if first else ""
+        code.fail_if(count + first > array.length)
+        start = times(first, size)
         code.bind(op.outputs[0], Block(array.data, dimensions, start))
         return
     indices, block, j = (
@@ -827,13 +840,13 @@ def _gather_packed(code, op, array):
         code.name("j"),
     )
     with code.branch(over(j, count)):
-        index = code.variable(f"int64({indices.at(j)})", "k")
-        code.fail_if(f"{index} < 0 or {index} >= {array.length}")
+        index = code.variable(call("int64", indices.at(j)), "k")
+        code.fail_if(either(index < 0, index >= array.length))
         if array.rank:
             to, start = total(block.offset, times(j, size)), times(index, size)
             code.add(do("copy", block.base.name, to, array.data.name, start, size))
         else:
-            code.add(assign(block.at(j), f"{array.data.name}[{index}]"))
+            code.add(assign(block.at(j), array.data.name[index]))
 
 
 def _size_packed(code, op, array):
@@ -847,32 +860,32 @@ def _create_slots(code, op, array):
     _create_packed(code, op, array)
     count, j = code.integer(op.inputs[0]), code.name("j")
     _reserve(code, array, count)
-    code.nested([over(j, count)], assign(f"{array.data.name}[{j}]", j))
+    code.nested([over(j, count)], assign(array.data.name[j], j))
 
 
 def _slot_index(code, op):
     index, length = code.integer(op.inputs[1]), code.integer(op.inputs[2])
-    code.fail_if(f"{index} < 0 or {index} >= {length}")
+    code.fail_if(either(index < 0, index >= length))
     return index
 
 
 def _read_slots(code, op, array):
-    found = f"{array.data.name}[{_slot_index(code, op)}]"
+    found = array.data.name[_slot_index(code, op)]
     code.bind(op.outputs[0], code.local(found, array.data.dtype))
 
 
 def _write_slots(code, op, array):
     index = _slot_index(code, op)
-    _reserve(code, array, f"{index} + 1")
+    _reserve(code, array, index + 1)
     _store(code, array, index, code.value(op.inputs[3]))
     code.bind(op.outputs[0], _FLOW)
 
 
 def _gather_slots(code, op, array):
     count = code.variable(code.integer(op.inputs[1]))  # a dimension, as it is now
-    code.fail_if(f"{count} < 0")
+    code.fail_if(count < 0)
     block = code.result(op, dimensions=(count,))
-    code.add(do("copy", block.base.name, block.offset or 0, array.data.name, 0, count))
+    code.add(do("copy", block.base.name, block.offset, array.data.name, 0, count))
 
 
 _PACKED = {

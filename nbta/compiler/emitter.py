@@ -1,6 +1,7 @@
 """From a program to the source of one function: operations, loops, branches, calls of Python."""
 
 import ctypes
+import operator
 from collections import Counter, defaultdict
 from contextlib import contextmanager
 from dataclasses import replace
@@ -9,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbta.codegen.code import Code, NotCompiledError
-from nbta.codegen.values import NUMBERS, Block, Scalar, Transposed, cast_text, product
+from nbta.codegen.values import NUMBERS, TABLE, Block, Scalar, Transposed, is_known, product, typed
 from nbta.compiler import array_code
 from nbta.compiler.access_sets import OF_ITEMS, is_within
 from nbta.compiler.loop_ends import settled
@@ -24,19 +25,27 @@ from nbta.graph.order import before, ordered
 from nbta.graph.views import Branch, Loop, is_body_of_branch, place_of
 from nbta.loops import (
     Break,
+    Constant,
     Evaluate,
+    Name,
     Pass,
     assign,
+    both,
+    call,
     call_at,
     comment,
     do,
+    either,
     leave,
     loop_while,
+    negated,
     otherwise,
     over,
     refuse,
+    select,
     when,
 )
+from nbta.loops.nodes import ZERO, as_node
 from nbta.ops.core.arithmetic import add, multiply, subtract
 from nbta.ops.core.dispatch import CONSTANT, PARAMETER
 from nbta.ops.core.shaping import CAST, SHAPE, SIZE
@@ -72,7 +81,7 @@ def emit_python_call(code, op) -> None:
         _take(code, op, tensor, word)
     for tensor in op.outputs:
         if tensor.kind == FLOW:
-            code.bind(tensor, Scalar("0", tensor.dtype))
+            code.bind(tensor, Scalar(ZERO, tensor.dtype))
 
 
 class Call:
@@ -164,16 +173,16 @@ def progress_bar(code, op):
     }
     word, base = code.word(), code.base(np.int64, "bar")
     _add_call(code, ShowBar(op, scalars, word))
-    code.add(code.pointer(base, f"W[{word}]"))
+    code.add(code.pointer(base, TABLE[word]))
     yield base.name
     _add_call(code, HideBar())
 
 
 def _add_call(code, call):
-    answer = f"W[{ANSWER}]"
-    called = call_at(f"W[{PYTHON}]", len(code.calls))
+    answer = TABLE[ANSWER]
+    called = call_at(TABLE[PYTHON], len(code.calls))
     code.add(assign(answer, INTERRUPTED), Evaluate(called))
-    code.add(refuse(f"{answer} != {OK}", answer))
+    code.add(refuse(answer.differs(OK), answer))
     code.calls.append(call)
 
 
@@ -194,12 +203,12 @@ def _hand_over(code, tensor):
     if isinstance(value, Scalar):
         word = code.word(2)
         base = code.base(value.dtype, "h")
-        code.add(code.pointer(base, f"w + {8 * word}"), assign(f"{base.name}[0]", value.text))
+        code.add(code.pointer(base, Name("w") + 8 * word), assign(base.name[0], value.item))
         return word, value.dtype, -1
     word = code.word(1 + len(value.dimensions))
-    code.add(assign(f"W[{word}]", value.address))
+    code.add(assign(TABLE[word], value.address))
     code.add(
-        *(assign(f"W[{word + 1 + k}]", dimension) for k, dimension in enumerate(value.dimensions))
+        *(assign(TABLE[word + 1 + k], dimension) for k, dimension in enumerate(value.dimensions))
     )
     return word, value.dtype, len(value.dimensions)
 
@@ -207,12 +216,12 @@ def _hand_over(code, tensor):
 def _take(code, op, tensor, word):
     spec = tensor.spec
     source = code.base(spec.dtype, "y")
-    code.add(code.pointer(source, f"W[{word}]"))
+    code.add(code.pointer(source, TABLE[word]))
     if spec.rank == 0 and code.is_number(spec.dtype):
-        code.bind(tensor, code.local(f"{source.name}[0]", spec.dtype))
+        code.bind(tensor, code.local(source.name[0], spec.dtype))
         return
     dimensions = tuple(
-        str(known) if type(known) is int else code.variable(f"W[{word + 1 + axis}]")
+        as_node(known) if type(known) is int else code.variable(TABLE[word + 1 + axis])
         for axis, known in enumerate(spec.shape)
     )
     block = code.result(op, spec.dtype, dimensions, tensor.index)
@@ -315,7 +324,7 @@ def emit_while(code, op) -> None:
         if iterations is None:
             _bind(code, cond, variables, captured)
             code.body(operations(cond), cond.outputs)
-            code.add(leave(f"not {code.scalar(cond.outputs[0])}", Break()))
+            code.add(leave(negated(code.scalar(cond.outputs[0])), Break()))
             code.end(cond.outputs)
             code.flush()
         _bind(code, body, variables, captured)
@@ -325,7 +334,7 @@ def emit_while(code, op) -> None:
             code.body(operations(body), body.outputs)
         _assign(code, variables, body)
         if iterations is None:
-            code.add(do("watch", "w", _watch_word(code), variables[0].value.text))
+            code.add(do("watch", "w", _watch_word(code), variables[0].value.item))
         if counter is not None:
             code.add(do("tick", counter))
     for blocks in code.turned.pop():
@@ -429,7 +438,7 @@ def _asked(code, loop, size, rows) -> _Asked:
 
 
 def _index_on_entry(code, index, body):
-    return str(index) if type(index) is int else _on_entry_of(code, index, body)
+    return as_node(index) if type(index) is int else _on_entry_of(code, index, body)
 
 
 @contextmanager
@@ -442,12 +451,12 @@ def _each_iteration(code, body, iterations, rows, short_counted, asked):
     around = code.lines
     if asked.ends is not None:
         part, count, apart = code.name("p"), code.name("n"), asked.apart
-        whole = f"{iterations} < {PARTED_ITERATIONS}"
-        code.lines = around.nest(over(part, f"1 if {whole} else 3"))
-        between = f"{iterations} - {2 * apart} if {part} == 1 else {apart}"
+        whole = iterations < PARTED_ITERATIONS
+        code.lines = around.nest(over(part, select(whole, 1, 3)))
+        between = select(part.equals(1), iterations - 2 * apart, apart)
         code.add(
-            assign(count, f"{iterations} if {whole} else {between}"),
-            assign(asked.ends, f"{whole} or {part} != 1"),
+            assign(count, select(whole, iterations, between)),
+            assign(asked.ends, either(whole, part.differs(1))),
         )
         iterations = count
         code.count(body, iterations)
@@ -457,21 +466,21 @@ def _each_iteration(code, body, iterations, rows, short_counted, asked):
         code.lines = around
         return
     if short_counted:
-        with code.nest(when(f"{iterations} > {UNWATCHED_TURNS}")):
+        with code.nest(when(iterations > UNWATCHED_TURNS)):
             code.add(do("watch", "w", _watch_word(code), UNWATCHED_TURNS))
         lines = [over("_", iterations)]
     else:
-        start, word, lines = code.name("i"), _watch_word(code), [loop_while("True")]
+        start, word, lines = code.name("i"), _watch_word(code), [loop_while(True)]
         if iterations is not None:
             lines = [
                 over(start, 0, iterations, WATCHED_ITERATIONS),
-                do("watch", "w", word, f"{start} + {WATCHED_ITERATIONS - 1}"),
-                over("_", start, f"min({start} + {WATCHED_ITERATIONS}, {iterations})"),
+                do("watch", "w", word, start + (WATCHED_ITERATIONS - 1)),
+                over("_", start, call("min", start + WATCHED_ITERATIONS, iterations)),
             ]
     names = (*asked.guards, *([] if asked.ends is None else [asked.ends]))
     with code.loop(*lines, versions=names):
         for guard in asked.guards:
-            code.heads[-1].add(assign(guard, f"{iterations} > {COUNTED_ITERATIONS}"))
+            code.heads[-1].add(assign(guard, iterations > COUNTED_ITERATIONS))
         yield
     code.lines = around
 
@@ -486,15 +495,17 @@ def _iterations(code, loop, variables, captured):
         return None
     given = [*(variable.value for variable in variables), *captured]
     low, high = (_on_entry(end, given) for end in (limit.low, limit.high))
-    iterations = code.variable(f"max(0, int64({high}) - int64({low}) + {limit.more})")
+    iterations = code.variable(
+        call("max", 0, call("int64", high) - call("int64", low) + limit.more)
+    )
     for record in array_code.filled(code, loop.body):
-        code.add(assign(f"W[{record + HINT}]", f"{iterations} + 1"))
+        code.add(assign(TABLE[record + HINT], iterations + 1))
     array_code.reserve(code, loop, iterations)
     return iterations
 
 
 def _on_entry_of(code, tensor, body):
-    """Source of an integer of a body as in the first iteration; None where that is not plain."""
+    """An integer of a body as in the first iteration; None where that is not plain."""
     tensor = _in_loop(tensor)
     op = tensor.op
     settled = code.integer_between(tensor)
@@ -506,17 +517,17 @@ def _on_entry_of(code, tensor, body):
     if tensor.dtype != np.int64 or tensor.spec.rank != 0:
         return None  # another one wraps around elsewhere
     if op.record is CONSTANT:
-        return str(int(op.attrs["value"]))
+        return as_node(int(op.attrs["value"]))
     if op.record is PARAMETER and tensor.graph is body:
         return code.scalar(tensor)
     parts = [_on_entry_of(code, t, body) for t in op.inputs] if op.record in _SIGNS else [None]
-    return None if None in parts else f"({parts[0]} {_SIGNS[op.record]} {parts[1]})"
+    return None if None in parts else _SIGNS[op.record](*parts)
 
 
-def _summed(texts, sign):
-    """Source of a number, and another one on top with a sign, or none."""
-    one, other = texts
-    return one if not sign else f"({one} {'+' if sign > 0 else '-'} {other})"
+def _summed(items, sign):
+    """A number, and another one on top with a sign, or none."""
+    one, other = items
+    return one if not sign else one + other if sign > 0 else one - other
 
 
 def _in_loop(tensor):
@@ -534,12 +545,16 @@ def _is_captured(tensor, body):
 
 #: Operations that ask for a tensor's dimensions alone.
 _MEASURES = frozenset({SHAPE, SIZE})
-_SIGNS = {add.record: "+", subtract.record: "-", multiply.record: "*"}
+_SIGNS = {
+    add.record: operator.add,
+    subtract.record: operator.sub,
+    multiply.record: operator.mul,
+}
 
 
 def _on_entry(end, given):
     known = end.op.record is CONSTANT
-    return str(int(end.op.attrs["value"])) if known else given[place_of(end)].text
+    return as_node(int(end.op.attrs["value"])) if known else given[place_of(end)].item
 
 
 def _watch_word(code):
@@ -634,13 +649,13 @@ def _turn(code, blocks):
 def _put_back(code, blocks):
     """After a loop, bring items to the buffers that belong to the names, which words tell."""
     bases, i = [block.base for block in blocks], code.name("i")
-    with code.nest(when(f"address({bases[0].name}, 0) != W[{bases[0].word}]")):
+    with code.nest(when(call("address", bases[0].name, 0).differs(TABLE[bases[0].word]))):
         homes = [replace(base, name=code.name("z")) for base in bases]
-        code.add(*(code.pointer(home, f"W[{home.word}]") for home in homes))
+        code.add(*(code.pointer(home, TABLE[home.word]) for home in homes))
         items = [code.name("t") for _ in bases]
         with code.nest(over(i, product(blocks[0].dimensions))):
-            code.add(*(assign(t, f"{b.name}[{i}]") for t, b in zip(items, bases, strict=True)))
-            code.add(*(assign(f"{h.name}[{i}]", t) for t, h in zip(items, homes, strict=True)))
+            code.add(*(assign(t, b.name[i]) for t, b in zip(items, bases, strict=True)))
+            code.add(*(assign(h.name[i], t) for t, h in zip(items, homes, strict=True)))
         code.add(*(assign(b.name, h.name) for b, h in zip(bases, homes, strict=True)))
 
 
@@ -713,8 +728,8 @@ class _Place:
         """A value that stays when other places change."""
         code = self._code
         if isinstance(value, Scalar):
-            names = {other.value.text for other in others if isinstance(other.value, Scalar)}
-            return code.local(value.text, value.dtype) if value.text in names else value
+            names = {other.value.item for other in others if isinstance(other.value, Scalar)}
+            return code.local(value.item, value.dtype) if value.item in names else value
         bases = {other.value.base for other in others if isinstance(other.value, Block)}
         if value.base not in bases:
             return value
@@ -736,7 +751,7 @@ class _Variable(_Place):
             self.value = value
             return
         if isinstance(value, Scalar):
-            self.value = code.local(value.text, spec.dtype, "v")
+            self.value = code.local(value.item, spec.dtype, "v")
             return
         self._fixed = _keeps_shape(variable)
         found = array_code.kept_in_slots(code, parameter.graph, following, first)
@@ -777,13 +792,13 @@ class _Variable(_Place):
     def enter(self):
         """At the beginning of an iteration."""
         for dimension in self.value.dimensions if not getattr(self, "_fixed", True) else ():
-            if not dimension.isdigit():
+            if not is_known(dimension):
                 self._code.note_variable(dimension)
 
     def holds(self, value):
         """Whether a value is in its place already."""
         if isinstance(value, Scalar):
-            return self._is_flow or value.text == self.value.text
+            return self._is_flow or value.item == self.value.item
         same = value.base is self.value.base and value.offset == self.value.offset
         return same and self._fixed
 
@@ -791,7 +806,7 @@ class _Variable(_Place):
         """The value for the next iteration."""
         code = self._code
         if isinstance(value, Scalar):
-            code.add(assign(self.value.text, cast_text(value.text, value.dtype)))
+            code.add(assign(self.value.item, typed(value.item, value.dtype)))
             return
         if self._array is not None:
             place = code.arrays.stored[self._array, self._following]
@@ -818,9 +833,9 @@ def emit_case(code, op) -> None:
     branches, index = case.branches, case.index
     taken = _changed_by_branches(code, case)
     results = [_Result(code, tensor, taken.get(k)) for k, tensor in enumerate(op.outputs)]
-    text = code.scalar(index)
+    taken_one = code.scalar(index)
     for number, branch in enumerate(branches):
-        with code.branch(_header(text, index.dtype, number, len(branches))):
+        with code.branch(_header(taken_one, index.dtype, number, len(branches))):
             code.add(comment(f"{op.name}: branch {number}"))
             begun = code.lines.size
             for parameter, value in zip(branch.inputs, captured, strict=True):
@@ -835,8 +850,8 @@ def emit_case(code, op) -> None:
     for place, (result, tensor) in enumerate(zip(results, op.outputs, strict=True)):
         value = result.value
         if place in sums:
-            text = f"fast_add({code.scalar(sums[place])}, {value.text})"
-            value = code.local(text, tensor.dtype)
+            item = call("fast_add", code.scalar(sums[place]), value.item)
+            value = code.local(item, tensor.dtype)
         code.bind(tensor, value)
 
 
@@ -924,12 +939,12 @@ def _keeps_shape(variable):
     return alike and _changed_from(variable.loop.body, variable.following) == variable.place
 
 
-def _header(text, dtype, number, count):
+def _header(index, dtype, number, count):
     if count == 1:
-        return when("True")
+        return when(True)
     if number == count - 1:
         return otherwise()
-    test = text if dtype.kind == "b" else f"{text} == {number}"
+    test = index if dtype.kind == "b" else index.equals(number)
     return otherwise(test) if number else when(test)
 
 
@@ -944,12 +959,14 @@ class _Result(_Place):
             self.value = taken
             return
         if spec.rank == 0 and code.is_number(spec.dtype):
-            zero = "False" if spec.dtype.kind == "b" else "0"
+            zero = Constant(False) if spec.dtype.kind == "b" else ZERO
             self.value = code.local(zero, spec.dtype, "r")
             return
-        dimensions = tuple(str(e) if type(e) is int else code.variable("0") for e in spec.shape)
+        dimensions = tuple(
+            as_node(e) if type(e) is int else code.variable(ZERO) for e in spec.shape
+        )
         self.value = Block(code.base(spec.dtype, "r", code.word(2)), dimensions)
-        code.add(code.pointer(self.value.base, f"W[{self.value.base.word}]"))
+        code.add(code.pointer(self.value.base, TABLE[self.value.base.word]))
 
     def holds(self, value):
         """Whether a value is in its place already."""
@@ -963,7 +980,7 @@ class _Result(_Place):
         """A branch's result."""
         code = self._code
         if isinstance(value, Scalar):
-            code.add(assign(self.value.text, cast_text(value.text, value.dtype)))
+            code.add(assign(self.value.item, typed(value.item, value.dtype)))
             return
         if self.may_change:
             code.copy_to(self.value, value)
@@ -971,7 +988,7 @@ class _Result(_Place):
         code.room(self.value.base, value.dimensions)
         code.copy_to(self.value, value)
         pairs = zip(self.value.dimensions, value.dimensions, strict=True)
-        code.add(*(assign(mine, theirs) for mine, theirs in pairs if not mine.isdigit()))
+        code.add(*(assign(mine, theirs) for mine, theirs in pairs if not is_known(mine)))
 
 
 class Emitter(Code):
@@ -1075,16 +1092,16 @@ class Emitter(Code):
         self.call_guards(body, promoted.guard, promoted.guard)
         self._promoted[body] = promoted
 
-    def guard(self, index, dimension) -> str | None:
+    def guard(self, index, dimension) -> Name | None:
         """See `Code.guard`; of an index that each iteration around raises by as much."""
         return self.guard_in(self._graph, index, dimension)
 
-    def guard_in(self, graph, index, dimension) -> str | None:
+    def guard_in(self, graph, index, dimension) -> Name | None:
         """`guard`, of an index in a graph."""
         body = graph
         while is_body_of_branch(body):
             body = body.outer
-        known = dimension.isdigit() or self.level_of([dimension]) < self.level
+        known = is_known(dimension) or self.level_of([dimension]) < self.level
         if self._counted.get(body) is None or not known:
             return None
         at_end, between = self._between.get(body, (None, None))
@@ -1100,18 +1117,18 @@ class Emitter(Code):
         name = self._guards.get(place)
         if name is None:
             name = self._guards[place] = self.name("u")
-            head.add(assign(name, f"{iterations} > {COUNTED_ITERATIONS}"))
-        ends = [first, f"{first} + {form[1]} * ({iterations} - 1)"] if form[1] else [first]
+            head.add(assign(name, iterations > COUNTED_ITERATIONS))
+        ends = [first, first + form[1] * (iterations - 1)] if form[1] else [first]
         # iterations that do not come to the index may have one below 0, but none that wraps around
         in_branch = between is None and graph is not body
         low = -(2**62) if in_branch and counts.is_index_in(index, graph) else 0
-        doubts = [f"{end} < {low} or {end} >= {dimension}" for end in ends]
+        doubts = [either(end < low, end >= dimension) for end in ends]
         if form != self.counts.affine(index, body):  # it is so between the ends alone
             doubts.append(at_end)
         for doubt in doubts:
             if (name, doubt) not in self._checked:
                 self._checked.add((name, doubt))
-                head.add(assign(name, f"{name} or {doubt}"))
+                head.add(assign(name, either(name, doubt)))
         return name
 
     @contextmanager
@@ -1170,7 +1187,11 @@ class Emitter(Code):
 
         Parts of it that are still needed are copied first, where that is enough.
         """
-        if not self._may_change(block.base) or block.offset or self.needs_items(tensor) != 1:
+        if (
+            not self._may_change(block.base)
+            or block.offset != ZERO
+            or self.needs_items(tensor) != 1
+        ):
             return False
         if tensor not in self._on_base[block.base]:  # something else has it already
             return False
@@ -1297,12 +1318,12 @@ class Emitter(Code):
             return
         name = self.scalar(op.outputs[0])
         if isinstance(found, bool):
-            other = f"or not {ends}" if found else f"and {ends}"
-            self.add(assign(name, f"boolean({name} {other})"))
+            holds = either(name, negated(ends)) if found else both(name, ends)
+            self.add(assign(name, call("boolean", holds)))
             return
         other, sign, more = found
-        text = _summed([self.scalar(other), self.scalar(more)], sign)
-        self.add(assign(name, cast_text(f"({name} if {ends} else {text})", op.outputs[0].dtype)))
+        item = _summed([self.scalar(other), self.scalar(more)], sign)
+        self.add(assign(name, typed(select(ends, name, item), op.outputs[0].dtype)))
 
     def addition(self, store) -> None:
         """See `Code.addition`: where iterations are few or a guard holds; else in a row."""
@@ -1315,7 +1336,7 @@ class Emitter(Code):
             self.add(store)
         kept = rows.keep(op)
         if kept:
-            with self.nest(when(f"not {rows.guard}")):
+            with self.nest(when(negated(rows.guard))):
                 self.add(*kept)
         return None
 
@@ -1325,7 +1346,7 @@ class Emitter(Code):
             return self.add(store)
         with self.nest(when(promoted.guard)):
             self.add(store)
-        with self.nest(when(f"not {promoted.guard}")):
+        with self.nest(when(negated(promoted.guard))):
             self.add(*promoted.added(op, self.scalar(op.inputs[1])))
         return None
 
@@ -1335,7 +1356,7 @@ class Emitter(Code):
         if op.record is not GETITEM or promoted is None:
             return
         if promoted.holds(op, self.values[op.inputs[0]]):
-            with self.nest(when(f"not {promoted.guard}")):
+            with self.nest(when(negated(promoted.guard))):
                 self.add(*promoted.read(op, self.scalar(op.outputs[0])))
 
     def _is_seen(self, op):
@@ -1349,16 +1370,16 @@ class Emitter(Code):
         )
 
     def _sum(self, op):
-        text, *others = map(self.scalar, op.inputs)
+        item, *others = map(self.scalar, op.inputs)
         for other in others:
-            text = f"fast_add({text}, {'-' * (op.record is subtract.record)}{other})"
-        self.bind(op.outputs[0], self.local(text, op.outputs[0].dtype))
+            item = call("fast_add", item, -other if op.record is subtract.record else other)
+        self.bind(op.outputs[0], self.local(item, op.outputs[0].dtype))
 
     def _constant(self, op):
         tensor, value = op.outputs[0], np.asarray(op.attrs["value"])
         if tensor.spec.kind != DATA:
-            text = "0" if tensor.spec.kind == FLOW else "(-1)"
-            self.bind(tensor, Scalar(text, tensor.dtype))
+            item = ZERO if tensor.spec.kind == FLOW else as_node(-1)
+            self.bind(tensor, Scalar(item, tensor.dtype))
         elif value.ndim == 0 and value.dtype.char in NUMBERS:
             self.bind(tensor, Scalar(self.number(value), value.dtype))
         else:
@@ -1366,12 +1387,12 @@ class Emitter(Code):
 
     def _flows(self, op):
         for tensor in op.outputs:
-            self.bind(tensor, Scalar("0", tensor.dtype))
+            self.bind(tensor, Scalar(ZERO, tensor.dtype))
 
     def copy_to(self, target: Block, value: Block) -> None:
         """Copy items."""
         self.flush_readers(target.base)
-        places = target.base.name, target.offset or 0, value.base.name, value.offset or 0
+        places = target.base.name, target.offset, value.base.name, value.offset
         self.add(do("copy", *places, product(value.dimensions)))
 
     def call_python(self, op) -> None:

@@ -10,7 +10,7 @@ import os
 import warnings
 from collections import Counter
 
-from nbta.codegen.values import NUMBERS, Scalar
+from nbta.codegen.values import NUMBERS, Scalar, uncast
 from nbta.compiler.emitter import Call
 from nbta.compiler.residuals import residual_notes
 from nbta.errors import PerformanceWarning
@@ -18,6 +18,7 @@ from nbta.graph.graph import subgraphs
 from nbta.graph.labels import Labels
 from nbta.graph.views import Loop, is_branch, is_loop, owners
 from nbta.locations import Origin
+from nbta.loops import Constant
 from nbta.ops.arrays.tensor_arrays import CREATE
 from nbta.ops.core.checks import PRINT
 from nbta.ops.core.dispatch import CONSTANT, PARAMETER
@@ -189,10 +190,10 @@ def _gone_through(code, op):
         count, high = constant_of(limit.high), code.values.get(limit.high)
         if count is not None or not isinstance(high, Scalar):
             return [] if count is None else [str(max(count, 0))]
-        return [code.canonical(high.text.removeprefix("int64(").removesuffix(")"))]
+        return [str(code.canonical(uncast(high.item)))]
     shape = op.outputs[0].spec.shape if op.record.elementwise else None
-    known = [str(n) if type(n) is int else code.dims.get(n) for n in shape or ()]
-    return [] if None in known else [code.canonical(length) for length in known]
+    known = [Constant(n) if type(n) is int else code.dims.get(n) for n in shape or ()]
+    return [] if None in known else [str(code.canonical(length)) for length in known]
 
 
 def place_of(op):

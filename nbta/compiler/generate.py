@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nbta.codegen.values import Block, numba_name, product
+from nbta.codegen.values import TABLE, Block, numba_name, product
 from nbta.compiler.array_code import ArrayCode, PlainArrays
 from nbta.compiler.emitter import Call, Emitter, changed_from, check
 from nbta.compiler.explain import place_of, work
@@ -13,8 +13,21 @@ from nbta.compiler.induction import Counts
 from nbta.compiler.manager import analysis
 from nbta.graph.operation import is_inexact
 from nbta.graph.order import ordered
-from nbta.loops import Function, Return, assign, comment, do, expression, leave, refuse
+from nbta.loops import (
+    Constant,
+    Function,
+    Return,
+    assign,
+    call,
+    comment,
+    do,
+    leave,
+    negated,
+    refuse,
+    several,
+)
 from nbta.loops.building import finished
+from nbta.loops.nodes import as_node
 from nbta.runtime.intrinsics import NOT_A_NUMBER, OK, RESIZED
 from nbta.runtime.memory import HEAD
 
@@ -132,7 +145,7 @@ def generate(program, emitter=Emitter) -> Generated:
             _input(code, found.inputs + number, tensor, head)
     for place, tensor in enumerate(program.inputs):
         for axis, length in enumerate(code.dimensions(tensor) if tensor.spec.rank else ()):
-            found.lengths.setdefault(length, (place, axis))
+            found.lengths.setdefault(str(length), (place, axis))
     first = found.inputs + len(program.inputs)
     needed = [*(t.op for t in program.outputs), *program.targets]
     operations = ordered(list(dict.fromkeys(needed)))
@@ -146,10 +159,12 @@ def generate(program, emitter=Emitter) -> Generated:
             _look_for_nan(code, program.outputs, places)
     for place in places:
         if place.base:
-            agrees = f"agrees(w, {place.given}, {head}, {place.shape})"
-            code.add(leave(f"not {agrees}", Return(expression(RESIZED))))
-    code.add(Return(expression(OK)))
-    found.function = Function(tuple(finished(code.top)), dict(code.numbers.values()))
+            agrees = call("agrees", "w", place.given, head, place.shape)
+            code.add(leave(negated(agrees), Return(as_node(RESIZED))))
+    code.add(Return(as_node(OK)))
+    found.function = Function(
+        tuple(finished(code.top)), {name.id: number for name, number in code.numbers.values()}
+    )
     found.source = str(found.function)
     found.initial = code.initial
     found.words, found.constants = code.words, code.constants
@@ -162,7 +177,7 @@ def generate(program, emitter=Emitter) -> Generated:
         [
             f"{op.name}: {reason}",
             place_of(op),
-            value.dimensions,
+            tuple(map(str, value.dimensions)),
             value.dtype.itemsize,
             work(code, body),
         ]
@@ -180,32 +195,32 @@ def _input(code, word, tensor, head):
     base = code.base(spec.dtype, "x")
     code.add(comment(f"{tensor.op.name}: {spec}"))
     kind = numba_name(spec.dtype)
-    given = f"w, {word}, {head}"
-    code.add(assign(base.name, f"array_in({kind}, {given}, {spec.rank}, {base.scope})"))
+    given = "w", word, head
+    code.add(assign(base.name, call("array_in", kind, *given, spec.rank, base.scope)))
     if not spec.shape and code.is_number(spec.dtype):
-        code.bind(tensor, code.local(f"{base.name}[0]", spec.dtype))
+        code.bind(tensor, code.local(base.name[0], spec.dtype))
         return
     dimensions = []
     for axis, known in enumerate(spec.shape):
-        text = f"dimension_in({given}, {axis})"
+        length = call("dimension_in", *given, axis)
         if type(known) is int:
-            code.fail_if(f"{text} != {known}")
-            dimensions.append(str(known))
+            code.fail_if(length.differs(known))
+            dimensions.append(Constant(known))
         else:
-            dimensions.append(_length(code, known, text))
+            dimensions.append(_length(code, known, length))
     code.bind(tensor, Block(base, tuple(dimensions)))
 
 
-def _length(code, known, text):
+def _length(code, known, length):
     """The name of a length; what the graph knows to be the same has one name."""
     name = code.dims.get(known) if known is not None else None
     if name is not None:
-        code.fail_if(f"{text} != {name}")
+        code.fail_if(length.differs(name))
         return name
-    name = code.variable(text)
+    name = code.variable(length)
     if known is not None:
         code.dims[known] = name
-        code.fail_if(f"{name} == 1")  # broadcasting was decided for other lengths
+        code.fail_if(name.equals(1))  # broadcasting was decided for other lengths
     return name
 
 
@@ -226,7 +241,7 @@ class _Place:
     """
 
     def __init__(self, code, tensor, before, given, head):
-        self.given, self.head, self.base, self.shape = given, head, None, "()"
+        self.given, self.head, self.base, self.shape = given, head, None, several()
         self._code, spec = code, tensor.spec
         if spec.rank == 0 and code.is_number(spec.dtype):
             return
@@ -251,15 +266,15 @@ class _Place:
         code = self._code
         if self.base is None:
             item = code.base(value.dtype, "h")
-            code.add(code.pointer(item, f"load_int(W[{self.given}] + {self.head})"))
-            code.add(assign(f"{item.name}[0]", value.text))
+            code.add(code.pointer(item, call("load_int", TABLE[self.given] + self.head)))
+            code.add(assign(item.name[0], value.item))
             return None
         if value.base is not self.base:
             code.room(self.base, value.dimensions)
             code.copy_to(Block(self.base, value.dimensions), value)
         words = [code.word() for _ in value.dimensions]
-        code.add(*(assign(f"W[{w}]", e) for w, e in zip(words, value.dimensions, strict=True)))
-        self.shape = f"({''.join(e + ', ' for e in value.dimensions)})"
+        code.add(*(assign(TABLE[w], e) for w, e in zip(words, value.dimensions, strict=True)))
+        self.shape = several(*value.dimensions)
         return words
 
 
@@ -268,9 +283,10 @@ def _look_for_nan(code, results, places):
     for tensor, place in zip(results, places, strict=True):
         if is_inexact(tensor.dtype):
             if place.base is None:
-                found = f"{(text := code.scalar(tensor))} != {text}"
+                item = code.scalar(tensor)
+                found = item.differs(item)
             else:
-                found = f"has_nan({place.base.name}, 0, {product(code.dimensions(tensor))})"
+                found = call("has_nan", place.base.name, 0, product(code.dimensions(tensor)))
             code.add(refuse(found, NOT_A_NUMBER))
 
 

@@ -10,6 +10,8 @@ from nbta.codegen.values import Block, product, times, total
 from nbta.codegen.windows import strides_of
 from nbta.graph.graph import Tensor
 from nbta.graph.views import is_loop, origin
+from nbta.loops import both, select
+from nbta.loops.nodes import ZERO
 from nbta.ops.indexing.items import GETITEM, SLICE, index_of
 from nbta.shapes import IterationDim
 from nbta.tuning import PREFETCH_STRETCH, PREFETCHED_MATRIX
@@ -18,7 +20,7 @@ from nbta.tuning import PREFETCH_STRETCH, PREFETCHED_MATRIX
 def look_ahead(code, op) -> None:
     """Let the loop over a tile's part of a row ask for that of the next iteration's row."""
     part = code.values.get(op.outputs[0]) if op.record is SLICE else None
-    if not isinstance(part, Block) or len(part.dimensions) != 1 or not part.offset:
+    if not isinstance(part, Block) or len(part.dimensions) != 1 or part.offset == ZERO:
         return
     dimension, read = op.outputs[0].spec.shape[0], op.inputs[0].op
     if (
@@ -37,7 +39,11 @@ def look_ahead(code, op) -> None:
 def _step(code, read, matrix):
     """How far apart the rows of two iterations are: source, and whether they go backwards."""
     body = read.graph
-    if not is_loop(getattr(body, "owner", None)) or matrix.offset or len(matrix.dimensions) < 2:
+    if (
+        not is_loop(getattr(body, "owner", None))
+        or matrix.offset != ZERO
+        or len(matrix.dimensions) < 2
+    ):
         return None
     x, *scalars = read.inputs
     *indices, along = index_of(read.attrs["key"], scalars, x.spec.shape)
@@ -49,7 +55,7 @@ def _step(code, read, matrix):
     if len(moved) != 1 or steps[moved[0]] is None:
         return None
     (axis,) = moved
-    distance = times(str(abs(steps[axis])), strides_of(code, matrix.dimensions)[axis])
+    distance = times(abs(steps[axis]), strides_of(code, matrix.dimensions)[axis])
     return distance, steps[axis] < 0
 
 
@@ -57,11 +63,11 @@ def _ask(code, part, dimensions, step):
     """After the last row comes the first one, for the next tile."""
     (length,), (distance, backwards), size = part.dimensions, step, product(dimensions)
     if backwards:
-        there = code.variable(f"{part.offset} - {distance}", "o")
-        there = code.variable(f"{there} + {size} + {length} if {there} < 0 else {there}", "o")
+        there = code.variable(part.offset - distance, "o")
+        there = code.variable(select(there < 0, there + size + length, there), "o")
     else:
-        there = code.variable(f"{total(part.offset, distance)}", "o")
-        there = code.variable(f"{there} - {size} + {length} if {there} >= {size} else {there}", "o")
-    large = f"{size} > {PREFETCHED_MATRIX // part.dtype.itemsize} and {length} < {dimensions[-1]}"
-    count = code.derived(f"{PREFETCH_STRETCH} if {large} else 0")
+        there = code.variable(total(part.offset, distance), "o")
+        there = code.variable(select(there >= size, there - size + length, there), "o")
+    large = both(size > PREFETCHED_MATRIX // part.dtype.itemsize, length < dimensions[-1])
+    count = code.derived(select(large, PREFETCH_STRETCH, 0))
     code.ahead[part.base, part.offset] = there, count

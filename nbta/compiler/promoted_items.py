@@ -15,14 +15,15 @@ that the next one takes is in a register, too.
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from nbta.codegen.values import cast_text, product, times, total
+from nbta.codegen.values import product, times, typed
 from nbta.compiler.access_sets import differ, indices_of, touched, users_in
 from nbta.compiler.induction import Counts, Linear
 from nbta.compiler.sums import FLOATS
 from nbta.graph.graph import SubGraph
 from nbta.graph.operation import DATA, Operation, Tensor
 from nbta.graph.views import Loop, Variable
-from nbta.loops import assign, do, over, when
+from nbta.loops import Load, Name, assign, call, do, either, negated, over, select, when
+from nbta.loops.nodes import ZERO, as_node
 from nbta.ops.indexing.items import ADD_ITEM, GETITEM, SET_ITEM
 from nbta.ops.loops.iteration_counts import is_integer
 from nbta.tuning import COUNTED_ITERATIONS, PARTED_ITERATIONS, WATCHED_ITERATIONS
@@ -260,7 +261,7 @@ class Promoted:
     items : list of Item
     moving : list of Carried
     on_entry : callable
-        ``on_entry(index)`` is source of an index of the loop's body in the next iteration to run,
+        ``on_entry(index)`` is an index of the loop's body in the next iteration to run,
         or None.
     blocks : dict
         By variable of ``items`` and ``moving``, the array.
@@ -278,7 +279,7 @@ class Promoted:
         self.guard = code.name("u")
         self._names = {item.op: code.name("r") for item in items}
         self._array = {item.op: blocks[item.variable] for item in items}
-        self._sums: dict[str, str] = {}  # by register of a sum, source of its item's place
+        self._sums: dict[Name, Load] = {}  # by register of a sum, its item's place
         self._held: set[Operation] = set()
         for each in moving:
             name = code.name("r")
@@ -295,7 +296,7 @@ class Promoted:
         return None not in map(self._source, indices)
 
     def _source(self, index):
-        return str(index) if type(index) is int else self._on_entry(index)
+        return as_node(index) if type(index) is int else self._on_entry(index)
 
     def _cuts(self, iterations):
         """How many iterations are before each cut.
@@ -308,39 +309,39 @@ class Promoted:
             low, high = self._source(meeting.other), self._source(meeting.item)
             if meeting.step < 0:
                 low, high = high, low
-            met = f"{high} - ({low})" + " + 1" * after
-            yield code.variable(f"max(0, min({met}, {iterations}))")
+            met = high - low + 1 if after else high - low
+            yield code.variable(call("max", 0, call("min", met, iterations)))
 
     @contextmanager
     def each_iteration(self, body, iterations, watch_word):
         """The lines of an iteration, in parts."""
         code, around = self._code, self._code.lines
-        start, few = code.name("i"), f"{iterations} < {PARTED_ITERATIONS}"
+        start, few = code.name("i"), iterations < PARTED_ITERATIONS
         count, cuts = iterations, list(self._cuts(iterations))
         if cuts:
             part, count = code.name("p"), code.name("n")
-            text = f"{iterations} - {cuts[-1]}"
+            length = iterations - cuts[-1]
             for number in reversed(range(len(cuts))):
-                before = f" - {cuts[number - 1]}" if number else ""
-                text = f"({cuts[number]}{before} if {part} == {number} else {text})"
-            code.lines = around.nest(over(part, f"1 if {few} else {1 + len(cuts)}"))
-            code.add(assign(count, f"{iterations} if {few} else {text}"))
+                here = cuts[number] - cuts[number - 1] if number else cuts[0]
+                length = select(part.equals(number), here, length)
+            code.lines = around.nest(over(part, select(few, 1, 1 + len(cuts))))
+            code.add(assign(count, select(few, iterations, length)))
             code.count(body, count)
         lines = [
             over(start, 0, count, WATCHED_ITERATIONS),
-            do("watch", "w", watch_word, f"{start} + {WATCHED_ITERATIONS - 1}"),
+            do("watch", "w", watch_word, start + (WATCHED_ITERATIONS - 1)),
         ]
         with code.loop(*lines, versions=(self.guard,)):
-            code.heads[-1].add(assign(self.guard, f"{few} or {count} > {COUNTED_ITERATIONS}"))
+            code.heads[-1].add(assign(self.guard, either(few, count > COUNTED_ITERATIONS)))
             self._unguarded(list(self._begun(body)))
-            with code.nest(over("_", start, f"min({start} + {WATCHED_ITERATIONS}, {count})")):
+            with code.nest(over("_", start, call("min", start + WATCHED_ITERATIONS, count))):
                 yield
             self._unguarded(list(self._ended()))
         code.lines = around
 
     def _unguarded(self, lines):
         if lines:
-            with self._code.nest(when(f"not {self.guard}")):
+            with self._code.nest(when(negated(self.guard))):
                 self._code.add(*lines)
 
     def _begun(self, body):
@@ -352,21 +353,21 @@ class Promoted:
                 name, place = self._names[item.op], self._place(item.op)
                 if item.adds:
                     self._sums[name] = place
-                text = self._zero(item.op) if item.adds else place
-                yield assign(name, cast_text(text, self._array[item.op].dtype))
+                first = self._zero(item.op) if item.adds else place
+                yield assign(name, typed(first, self._array[item.op].dtype))
         for each in self._moving:
             operations = (each.read, *each.additions)
             if all(self._are_within(body, op, enumerate(indices_of(op))) for op in operations):
                 self._held.update(operations)
                 name = self._names[each.read]
                 self._sums[name] = self._place(each.read)  # after a part, the next iteration's
-                yield assign(name, cast_text(self._zero(each.read), self._array[each.read].dtype))
+                yield assign(name, typed(self._zero(each.read), self._array[each.read].dtype))
 
     def _ended(self):
         """Lines after a part: what it added goes to its item."""
         for name, place in self._sums.items():
             dtype = next(self._array[op].dtype for op in self._held if self._names[op] == name)
-            yield assign(place, cast_text(f"{place} + {name}", dtype))
+            yield assign(place, typed(place + name, dtype))
 
     def _zero(self, op):
         return self._code.number(self._array[op].dtype.type(0))
@@ -386,26 +387,26 @@ class Promoted:
             return True
         if type(index) is not int:
             return code.guard_in(body, index, dimension) is not None
-        code.heads[-1].add(assign(self.guard, f"{self.guard} or {index} >= {dimension}"))
+        code.heads[-1].add(assign(self.guard, either(self.guard, index >= dimension)))
         return True
 
     def _place(self, op):
-        """Source of an operation's item in its buffer, in the next iteration to run."""
+        """An operation's item in its buffer, in the next iteration to run."""
         block = self._array[op]
-        terms = [
-            times(f"({self._source(index)})", product(block.dimensions[axis + 1 :]))
-            for axis, index in enumerate(indices_of(op))
-        ]
-        return f"{block.base.name}[{total(block.offset, *terms)}]"
+        place = block.offset
+        for axis, index in enumerate(indices_of(op)):
+            step = times(self._source(index), product(block.dimensions[axis + 1 :]))
+            place = step if place == ZERO else place + step
+        return block.base.name[place]
 
     def holds(self, op, block) -> bool:
         """Whether a register is for an operation's item where no guard holds."""
         return op in self._held and self._array[op].base is block.base
 
-    def added(self, op, text) -> list:
+    def added(self, op, value) -> list:
         """Lines that add to an item, where no guard holds."""
         name = self._names[op]
-        return [assign(name, f"fast_add({name}, {text})")]
+        return [assign(name, call("fast_add", name, value))]
 
     def read(self, op, name) -> list:
         """Lines that let a name have what is in an item, where no guard holds."""
@@ -413,6 +414,6 @@ class Promoted:
         if op not in self._added_to:
             return [assign(name, own)]
         return [
-            assign(name, cast_text(f"{name} + {own}", dtype)),
-            assign(own, cast_text(self._zero(op), dtype)),
+            assign(name, typed(name + own, dtype)),
+            assign(own, typed(self._zero(op), dtype)),
         ]

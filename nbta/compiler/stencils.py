@@ -15,14 +15,15 @@ both ends of a row there are numbers that change no sum.
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from nbta.codegen.values import Block, cast_text, product, total
+from nbta.codegen.values import Block, product, total, typed
 from nbta.compiler.access_sets import differ, is_of_its_iteration, touched, users_in
 from nbta.compiler.induction import Counts, Linear
 from nbta.compiler.loop_ends import Between
 from nbta.compiler.sums import FLOATS, Sums, has_plain_branches, is_independent
 from nbta.graph.operation import FLOW, Operation, Tensor
 from nbta.graph.views import Loop, Variable, is_body_of_branch
-from nbta.loops import assign, do, over, when
+from nbta.loops import Constant, assign, call, do, either, negated, over, when
+from nbta.loops.nodes import ZERO
 from nbta.ops.indexing.items import ADD_ITEM, SYMBOLIC
 from nbta.tuning import COUNTED_ITERATIONS, STENCIL_ITERATIONS, STENCIL_STRETCH, STENCIL_WIDTH
 
@@ -243,7 +244,7 @@ class Rows:
                 self._beside.add(op)
             if row is None:
                 row = self._code.new(
-                    op.inputs[1].dtype, (str(STENCIL_STRETCH + 2 * self._room),), "q"
+                    op.inputs[1].dtype, (Constant(STENCIL_STRETCH + 2 * self._room),), "q"
                 )
                 self._steps[row] = step
             self._rows[op] = row
@@ -264,34 +265,34 @@ class Rows:
 
     def _place(self, row):
         """The place of the current iteration in a row."""
-        iteration = f"{self._iteration} - {self._start}"
-        place = iteration if self._steps[row] > 0 else f"{self._count} - 1 - ({iteration})"
-        return row.at(f"{place} + {self._room}")
+        iteration = self._iteration - self._start
+        place = iteration if self._steps[row] > 0 else self._count - 1 - iteration
+        return row.at(place + self._room)
 
-    def keep(self, op) -> list[str]:
+    def keep(self, op) -> list:
         """The line that keeps what an operation adds until a stretch ends, unless there is one."""
         value, row = op.inputs[1], self._rows[op]
         if (value, row) in self._kept:
             return []
         self._kept.add((value, row))
-        place = self._chosen.get(row) or self._place(row)
-        return [assign(place, cast_text(self._code.scalar(value), value.dtype))]
+        place = self._chosen[row] if row in self._chosen else self._place(row)
+        return [assign(place, typed(self._code.scalar(value), value.dtype))]
 
     @contextmanager
     def _choosing(self):
         """Lines around an iteration's: rows get what branches add, and -0.0 where none is taken."""
         code, chosen = self._code, self._chosen
         if chosen:
-            with code.nest(when(f"not {self.guard}")):
+            with code.nest(when(negated(self.guard))):
                 code.add(*(assign(name, self._zero(row)) for row, name in chosen.items()))
         yield
         if chosen:
-            with code.nest(when(f"not {self.guard}")):
+            with code.nest(when(negated(self.guard))):
                 code.add(*(assign(self._place(row), name) for row, name in chosen.items()))
 
     def _zero(self, row):
         """A number that changes no sum."""
-        return cast_text(self._code.number(row.dtype.type(-0.0)), row.dtype)
+        return typed(self._code.number(row.dtype.type(-0.0)), row.dtype)
 
     @contextmanager
     def each_iteration(self, iterations, watch_word, ends):
@@ -302,17 +303,17 @@ class Rows:
         code, start, count = self._code, self._start, self._count
         lines = [
             over(start, 0, iterations, STENCIL_STRETCH),
-            do("watch", "w", watch_word, f"{start} + {STENCIL_STRETCH - 1}"),
-            assign(count, f"min({STENCIL_STRETCH}, {iterations} - {start})"),
+            do("watch", "w", watch_word, start + (STENCIL_STRETCH - 1)),
+            assign(count, call("min", STENCIL_STRETCH, iterations - start)),
         ]
         versions = (self.guard,) if ends is None else (self.guard, ends)
-        few = f"{iterations} < {STENCIL_ITERATIONS} or {iterations} > {COUNTED_ITERATIONS}"
+        few = either(iterations < STENCIL_ITERATIONS, iterations > COUNTED_ITERATIONS)
         with code.loop(*lines, versions=versions):
-            code.heads[-1].add(assign(self.guard, few if ends is None else f"{few} or {ends}"))
-            header = over(self._iteration, start, f"{start} + {count}")
+            code.heads[-1].add(assign(self.guard, few if ends is None else either(few, ends)))
+            header = over(self._iteration, start, start + count)
             with code.nest(header), self._choosing():
                 yield
-            with code.nest(when(f"not {self.guard}")):
+            with code.nest(when(negated(self.guard))):
                 self._add()
 
     def _add(self):
@@ -320,8 +321,8 @@ class Rows:
         code = self._code
         for row in self._steps:
             for k in range(self._room):
-                code.add(assign(row.at(str(k)), self._zero(row)))
-                code.add(assign(row.at(f"{self._count} + {self._room + k}"), self._zero(row)))
+                code.add(assign(row.at(k), self._zero(row)))
+                code.add(assign(row.at(self._count + (self._room + k)), self._zero(row)))
         for stencil, firsts, block in zip(self._stencils, self._first, self._blocks, strict=True):
             for line, first in zip(stencil.lines, firsts, strict=True):
                 self._add_line(stencil, line, first, block)
@@ -330,28 +331,26 @@ class Rows:
         code, step = self._code, stencil.step
         low, k = min(a.place for a in line), code.name("k")
         item, ends = self._item(block, first), self._start
-        moved = ends if step > 0 else f"-({self._start} + {self._count} - 1)"
-        begin = code.variable(total(item, moved, f"({low})"), "o")
+        moved = ends if step > 0 else -(self._start + self._count - 1)
+        begin = code.variable(total(item, moved, low), "o")
         in_turn = sorted(line, key=lambda a: (-step * a.place, a.number))
-        with code.nest(over(k, f"{self._count} + {_spread(line)}")):
-            place = f"{begin} + {k}"
-            text = f"{block.base.name}[{place}]"
+        with code.nest(over(k, self._count + _spread(line))):
+            place = begin + k
+            item = block.base.name[place]
             for op, there, _ in in_turn:
                 if op not in self._beside:
-                    other = self._rows[op].at(f"{k} + {self._room + low - there}")
-                    text = cast_text(f"{text} + {other}", block.dtype)
-            code.add(assign(f"{block.base.name}[{place}]", text))
+                    other = self._rows[op].at(k + (self._room + low - there))
+                    item = typed(item + other, block.dtype)
+            code.add(assign(block.base.name[place], item))
 
     def _item(self, block, first):
-        """Source of the place of an item in its buffer, in the first iteration."""
+        """The place of an item in its buffer, in the first iteration."""
         dimensions = block.dimensions
-        terms = [
-            f"({index}) * ({product(dimensions[axis + 1 :])})"
-            for axis, index in enumerate(first[:-1])
-        ]
-        text = total(block.offset, *terms, f"({first[-1]})")
+        terms = [index * product(dimensions[axis + 1 :]) for axis, index in enumerate(first[:-1])]
+        place = total(block.offset, *terms)
+        place = first[-1] if place == ZERO else place + first[-1]
         name = self._code.name("o")
-        self._code.heads[-1].add(assign(name, text))
+        self._code.heads[-1].add(assign(name, place))
         return name
 
 

@@ -24,8 +24,8 @@ from nbta.graph.graph import is_of_gradient, within
 from nbta.graph.labels import ADJOINT, array_called, called
 from nbta.graph.operation import DATA, Tensor
 from nbta.graph.views import Branch, Loop, is_branch, is_loop
-from nbta.loops import Assign, Comment, Load, Mark, Name
-from nbta.loops.nodes import names_of, statements_in
+from nbta.loops import Assign, Comment, Expression, Load, Mark, Name
+from nbta.loops.nodes import ZERO, names_of, statements_in
 from nbta.loops.printing import Printer, printed_function
 
 if TYPE_CHECKING:
@@ -72,14 +72,14 @@ class NotingEmitter(Emitter):
         if not isinstance(tensor, Tensor) or tensor.kind != DATA:  # rules bind parts of their own
             return
         if isinstance(value, Scalar):
-            self.tensors.setdefault(value.text, []).append(tensor)
+            self.tensors.setdefault(str(value.item), []).append(tensor)
         elif isinstance(value, Lazy):
-            self.items.setdefault(value.text, tensor)
+            self.items.setdefault(str(value.item), tensor)
         elif isinstance(value, Block):
-            names, name = self.places, value.offset
-            if not value.offset:
-                names, name = self.tensors, value.base.name
-            names.setdefault(name, []).append(tensor)
+            names, place = self.places, value.offset
+            if value.offset == ZERO:
+                names, place = self.tensors, value.base.name
+            names.setdefault(str(place), []).append(tensor)
 
     @contextmanager
     def part(self, what):
@@ -112,7 +112,7 @@ class NotingEmitter(Emitter):
             self.marks.append(mark)
             self.lines.add(Mark(len(self.marks) - 1))
 
-    def iterations(self) -> Iterable[str | None]:
+    def iterations(self) -> Iterable[Expression | None]:
         """Variables with numbers of iterations."""
         return self._counted.values()
 
@@ -171,8 +171,8 @@ class _Names:
         self._used, self._wanted = dict.fromkeys([*_FIXED, *function.constants, *used]), {}
         self._want_arrays(program, code)
         self._want_lengths(program, lengths)
-        for name in filter(None, code.iterations()):
-            self._want(name, "iterations")
+        for iterations in code.iterations():
+            self._want(str(iterations), "iterations")
         for name, tensor in code.items.items():
             self._want(name, called(tensor), "_i")
         for statement in statements_in(function.body):
@@ -186,12 +186,12 @@ class _Names:
     def _want_arrays(self, program, code):
         """Names of variables and buffers: arguments and loops' variables have the first choice."""
         first = {*program.inputs, *_variables(program)}
-        constants = {name for name, _ in code.numbers.values()}
+        constants = {name.id for name, _ in code.numbers.values()}
         tensors = {name: each for name, each in code.tensors.items() if name not in constants}
         for array in code.arrays.made():
             create, *more = array.key
             label = array_called(create)
-            self._want(array.data.name, label and ADJOINT * len(more) + label)
+            self._want(array.data.name.id, label and ADJOINT * len(more) + label)
         for name in sorted(tensors, key=lambda name: first.isdisjoint(tensors[name])):
             self._want(name, _called(tensors[name]))
         for name, each in code.places.items():

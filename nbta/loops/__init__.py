@@ -36,7 +36,8 @@ Each module is one thing that is done with nodes:
 - `interpreting` runs it without compiling: a second oracle, beside the executor of graphs;
 - `versions` makes two versions of a block, in one of which nothing asks for a guard;
 - `structure` tells which statements are equal but for names and numbers, for outlining;
-- `text` reads statements that a rule still writes as text. It is the only module that parses.
+- `text` reads a source back whose nodes are gone. It is the only module that parses, and no rule
+  hands text over: a string that stands for an expression is a name.
 """
 
 from nbta.loops.building import (
@@ -44,16 +45,22 @@ from nbta.loops.building import (
     accumulate,
     assign,
     attempt,
+    between,
+    both,
     call,
     call_at,
     comment,
     do,
+    either,
     expression,
     leave,
     loop_while,
+    negated,
     otherwise,
     over,
     refuse,
+    select,
+    several,
     when,
 )
 from nbta.loops.nodes import (
@@ -123,17 +130,23 @@ __all__ = [
     "accumulate",
     "assign",
     "attempt",
+    "between",
+    "both",
     "call",
     "call_at",
     "comment",
     "do",
+    "either",
     "expression",
     "leave",
     "loop_while",
+    "negated",
     "otherwise",
     "over",
     "printed",
     "printed_function",
     "refuse",
+    "select",
+    "several",
     "when",
 ]

@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from nbta.loops import text as texts
 from nbta.loops.nodes import (
     Accumulate,
     Assign,
     Call,
     Comment,
+    Compare,
     Evaluate,
     Expression,
     For,
     Guard,
     If,
     Load,
+    Logical,
     Mark,
     Name,
+    Select,
     Statement,
     Store,
     Tuple,
+    Unary,
     Unpack,
     Versions,
     While,
@@ -33,13 +36,55 @@ from nbta.loops.versions import versions_of
 
 
 def expression(value: Any) -> Expression:
-    """An expression, a number as one, or what a rule has as text."""
-    return texts.expression(value) if isinstance(value, str) else as_node(value)
+    """An expression, a number as one, or a name by its text, such as that of a type."""
+    if not isinstance(value, str):
+        return as_node(value)
+    if not value.isidentifier():
+        raise TypeError(f"{value!r} is no name; expressions are made of nodes")
+    return Name(value)
 
 
 def call(name: str, *arguments: Any) -> Call:
     """A call of a function by its name."""
     return Call(Name(name), tuple(map(expression, arguments)))
+
+
+def several(*items: Any) -> Tuple:
+    """Several values, as one argument or one index."""
+    return Tuple(tuple(map(expression, items)))
+
+
+def select(test: Any, one: Any, other: Any) -> Select:
+    """One of two values, by a test."""
+    return Select(expression(test), expression(one), expression(other))
+
+
+def both(*tests: Any) -> Expression:
+    """Whether all of some tests hold: from the left, until one does not."""
+    return _logical("and", tests)
+
+
+def either(*tests: Any) -> Expression:
+    """Whether one of some tests holds, or several: from the left, until one does."""
+    return _logical("or", tests)
+
+
+def _logical(sign: str, tests: Iterable[Any]) -> Expression:
+    operands: list[Expression] = []
+    for test in map(expression, tests):
+        inner = isinstance(test, Logical) and test.sign == sign
+        operands += test.operands if inner else [test]
+    return Logical(sign, tuple(operands)) if len(operands) > 1 else operands[0]
+
+
+def negated(test: Any) -> Unary:
+    """Whether a test does not hold."""
+    return Unary("not", expression(test))
+
+
+def between(low: Any, first: str, value: Any, second: str, high: Any) -> Compare:
+    """Whether a value is between two others, by signs such as in ``low <= value < high``."""
+    return Compare(tuple(map(expression, (low, value, high))), (first, second))
 
 
 def assign(target: Any, value: Any) -> Assign | Store | Unpack:
@@ -66,12 +111,12 @@ def accumulate(target: Any, value: Any, sign: str = "+") -> Accumulate:
 
 def call_at(address: Any, *arguments: Any) -> Call:
     """A call of the machine code at an address, which gives a number."""
-    return call("call", address, Tuple(tuple(map(expression, arguments))))
+    return call("call", address, several(*arguments))
 
 
 def attempt(name: str, arguments: Iterable[Any]) -> Call:
     """A call of a user's function, which may raise."""
-    return call("attempt", name, Tuple(tuple(map(expression, arguments))))
+    return call("attempt", name, several(*arguments))
 
 
 def do(name: str, *arguments: Any) -> Evaluate:
@@ -89,9 +134,11 @@ def leave(condition: Any, statement: Statement) -> If:
     return If(expression(condition), Block([statement]), Block())
 
 
-def over(name: str, *ends: Any) -> For:
+def over(name: Name | str, *ends: Any) -> For:
     """The header of a loop over what ``range`` gives for one to three arguments."""
-    return counted(name, tuple(map(expression, ends)), Block())
+    return counted(
+        name if isinstance(name, str) else name.id, tuple(map(expression, ends)), Block()
+    )
 
 
 def loop_while(test: Any) -> While:

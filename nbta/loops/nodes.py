@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,12 @@ class Expression(Node):
     def __truediv__(self, other: Any) -> Binary:
         return Binary(self, "/", as_node(other))
 
+    def __rtruediv__(self, other: Any) -> Binary:
+        return Binary(as_node(other), "/", self)
+
+    def __pow__(self, other: Any) -> Binary:
+        return Binary(self, "**", as_node(other))
+
     def __floordiv__(self, other: Any) -> Binary:
         return Binary(self, "//", as_node(other))
 
@@ -86,6 +93,20 @@ class Expression(Node):
 
     def __invert__(self) -> Unary:
         return Unary("~", self)
+
+    @property
+    def real(self) -> Attribute:
+        """The real part of a complex number."""
+        return Attribute(self, "real")
+
+    @property
+    def imag(self) -> Attribute:
+        """The imaginary part of a complex number."""
+        return Attribute(self, "imag")
+
+    def conjugate(self) -> Call:
+        """The complex conjugate."""
+        return Call(Attribute(self, "conjugate"), ())
 
     def __lt__(self, other: Any) -> Compare:
         return Compare((self, as_node(other)), ("<",))
@@ -122,7 +143,10 @@ def as_node(value: Any) -> Expression:
     if isinstance(value, Expression):
         return value
     if isinstance(value, bool | int | float):
-        return Unary("-", Constant(-value)) if value < 0 else Constant(value)
+        if not math.isfinite(value):
+            raise TypeError(f"{value!r} has a name in code, and no number")
+        negative = math.copysign(1, value) < 0
+        return Unary("-", Constant(-value)) if negative else Constant(value)
     raise TypeError(f"{value!r} is no expression")
 
 

@@ -1,15 +1,13 @@
-"""Expressions that are still written as text, read once: all parsing there is.
+"""The source of a function, read back: all parsing there is.
 
-Rules may hand expressions over as text; each becomes a node when a statement is made of it, and
-from there on nobody sees text. `function` reads a whole function, for tests and for a source whose
-nodes are gone, as that of a graph which was loaded from disk.
+No rule hands code over as text. `function` reads a whole function, for tests and for a source whose
+nodes are gone, as that of a graph which was loaded from disk when its machine code is not there.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -59,13 +57,8 @@ def _no_node(found):
     return TextError(f"a {type(found).__name__} is not of the loop IR: {ast.unparse(found)}")
 
 
-@lru_cache(1 << 12)
 def expression(text: str) -> Expression:
     """An expression."""
-    if text.isidentifier() and text not in ("True", "False"):
-        return Name(text)
-    if text.isdigit():
-        return Constant(int(text))
     node = _node(ast.parse(text, mode="eval").body)
     if isinstance(node, Tuple) and not text.startswith("("):
         raise TextError(f"several expressions, not one: {text}")

@@ -12,7 +12,7 @@ from test_in_place import loop, section
 import nbta
 from nbta.compiler import array_code
 from nbta.graph.graph import running
-from nbta.loops import assign
+from nbta.loops import assign, call
 from nbta.ops.arrays.tensor_arrays import LOOKUP, READ
 from nbta.testing import check_grads
 
@@ -1013,7 +1013,7 @@ def test_a_row_that_is_read_in_the_wrong_iteration_is_found(monkeypatch):
         read(code, op, array)
         value = code.values[op.outputs[0]]
         if array.rank:
-            code.add(assign(value.offset, f"max(0, {value.offset} - {array.row[0]})"))
+            code.add(assign(value.offset, call("max", 0, value.offset - array.row[0])))
 
     monkeypatch.setitem(array_code._PACKED, READ, shifted)
     found, expected, _ = compiled_with(turned, np.array([0.1, 0.9, -0.4]), np.array([3, 2, 1]))

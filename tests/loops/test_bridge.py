@@ -1,4 +1,4 @@
-"""Code is parsed in one place: where a rule still writes a statement, or an expression, as text."""
+"""Code is parsed in one place: where a source is read back whose nodes are gone."""
 
 import ast
 from pathlib import Path
@@ -9,8 +9,8 @@ import nbta
 from nbta.loops import expression, text
 
 PACKAGE = Path(nbta.__file__).parent
-#: The only module that parses, and one whose expression reads the templates of rules, not code.
-READERS = {"loops/text.py": {"ast"}, "codegen/fusion.py": {"re"}}
+#: The only module that parses.
+READERS = {"loops/text.py": {"ast"}}
 
 
 def imported(path):
@@ -33,5 +33,12 @@ def test_one_module_reads_code():
 
 def test_several_expressions_are_not_one():
     with pytest.raises(text.TextError, match="several expressions, not one: b0, 3"):
-        expression("b0, 3")
-    assert str(expression("(b0, 3)")) == "(b0, 3)"
+        text.expression("b0, 3")
+    assert str(text.expression("(b0, 3)")) == "(b0, 3)"
+
+
+@pytest.mark.parametrize("code", ["a + b", "x[i]", "3", "-1", "(b0, 3)", ""])
+def test_no_rule_hands_text_over(code):
+    with pytest.raises(TypeError, match="expressions are made of nodes"):
+        expression(code)
+    assert str(expression("b0")) == "b0"

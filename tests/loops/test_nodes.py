@@ -14,14 +14,19 @@ from nbta.loops import (
     Select,
     Unary,
     assign,
+    between,
+    both,
     call,
+    either,
+    negated,
     otherwise,
     over,
+    select,
     when,
 )
 from nbta.loops.nodes import ONE, ZERO, expressions_in, names_in, names_of, statements_in
 
-a, b, i, n = map(Name, "abin")
+a, b, i, n, x = map(Name, "abinx")
 
 
 def test_signs_make_nodes_of_nodes_and_numbers():
@@ -56,7 +61,15 @@ def test_expressions_have_no_truth_value_before_a_run():
 def test_calls_and_choices():
     assert str(call("min", a, 3)) == "min(a, 3)"
     assert str(Select(a < 0, a + n, a)) == "a + n if a < 0 else a"
-    assert loops.expression("x[i]") == Load(Name("x"), i)
+    assert loops.expression("x") == Name("x")
+    assert x[i] == Load(x, i)
+    assert str(either(a < 0, either(both(a >= n, both(a, i)), negated(n)))) == (
+        "a < 0 or a >= n and a and i or not n"
+    )
+    assert str(select(between(0, "<=", i, "<", n), 2.0 / a**2, -1.0)) == (
+        "2.0 / a ** 2 if 0 <= i < n else -1.0"
+    )
+    assert str(a.conjugate() * a.real + a.imag) == "a.conjugate() * a.real + a.imag"
 
 
 def test_names_come_in_the_order_in_which_they_are_printed():
@@ -80,8 +93,8 @@ def test_places_are_filled_later():
 
 def test_blocks_below_headers_and_statements():
     block = Block()
-    block.nest(over("i", n)).add(assign("x[i]", 0))
-    block.nest(For("j", ZERO, n, ONE, Block())).add(assign("x[j]", 1))
+    block.nest(over("i", n)).add(assign(x[i], 0))
+    block.nest(For("j", ZERO, n, ONE, Block())).add(assign(x[Name("j")], 1))
     loop, other = block
     assert (loop.variable, loop.stop, other.variable) == ("i", n, "j")
     assert list(names_of(loop)) == ["i", "n", "x", "i"]

@@ -177,15 +177,15 @@ FAULTS = [
     Fault(
         "codegen",
         "lengths that cannot be broadcast",
-        'code.fail_if(f"{other} != 1 and {other} != {merged}")',
+        "code.fail_if(both(other.differs(1), other.differs(merged)))",
         "pass",
         "both_executors emit_numbers compiled_graphs emit_structure",
     ),
     Fault(
         "codegen",
         "a mean that divides by all items",
-        "count = cast_text(product(gone(code, op)), dtype)",
-        "count = cast_text(product(code.dimensions(op.inputs[0])), dtype)",
+        "count = typed(product(gone(code, op)), dtype)",
+        "count = typed(product(code.dimensions(op.inputs[0])), dtype)",
         "emit_numbers",
     ),
     Fault(
@@ -198,22 +198,22 @@ FAULTS = [
     Fault(
         "codegen",
         "a block that begins elsewhere where it reaches over the edge",
-        'f"min(max({start}, 0), {dimension} - {length})", "k"',
-        'f"max({dimension} - {length} - max({start}, 0), 0)", "k"',
+        'call("min", call("max", start, 0), dimension - length), "k"',
+        'call("max", dimension - length - call("max", start, 0), 0), "k"',
         "emit_structure",
     ),
     Fault(
         "codegen",
         "loop variables that are not assigned at once",
-        "code.local(value.text, value.dtype) if value.text in names else value",
+        "code.local(value.item, value.dtype) if value.item in names else value",
         "value",
         "both_executors emit_structure",
     ),
     Fault(
         "codegen",
         "the greatest of nothing",
-        'if not dimension.isdigit() or dimension == "0":',
-        'if dimension == "0":',
+        "if not is_known(dimension) or dimension == ZERO:",
+        "if dimension == ZERO:",
         "emit_numbers",
     ),
     Fault(
@@ -290,8 +290,8 @@ FAULTS = [
     Fault(
         "stencils",
         "ends of rows that are left as they were",
-        "{self._count} + {self._room + k}",
-        "{self._count} + {self._room + 0}",
+        "self._count + (self._room + k)",
+        "self._count + (self._room + 0)",
         "stencils",
     ),
     Fault(
@@ -304,15 +304,15 @@ FAULTS = [
     Fault(
         "stencils",
         "indices of which only the first is looked at",
-        'ends = [first, f"{first} + {form[1]} * ({iterations} - 1)"] if form[1] else [first]',
+        "ends = [first, first + form[1] * (iterations - 1)] if form[1] else [first]",
         "ends = [first]",
         "stencils",
     ),
     Fault(
         "stencils",
         "arrays that have changed places once",
-        '0) != W[{bases[0].word}]")',
-        '0) == W[{bases[0].word}]")',
+        "0).differs(TABLE[bases[0].word]))",
+        "0).equals(TABLE[bases[0].word]))",
         "stencils",
     ),
     Fault(

@@ -12,7 +12,7 @@ import numpy as np
 
 from nbta.errors import invalid
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor
-from nbta.loops import accumulate, assign, loop_while, over
+from nbta.loops import accumulate, assign, call, loop_while, over
 from nbta.ops.axes.reductions import argmax
 from nbta.ops.axes.reductions import sum as sum_
 from nbta.ops.core.arithmetic import (
@@ -503,13 +503,15 @@ def _emit_true(code, op) -> None:
     i, found, place = (code.name(stem) for stem in "isk")
     code.add(assign(found, 0))
     with code.nest(over(i, length)):
-        code.add(accumulate(found, f"int64({mask.at(i)})"))
+        code.add(accumulate(found, call("int64", mask.at(i))))
     count = code.variable(found)
     block = code.result(op, dimensions=(count,))
     code.add(assign(i, 0), assign(place, 0))
-    with code.nest(loop_while(f"{place} < {count}")):
+    with code.nest(loop_while(place < count)):
         code.add(
-            assign(block.at(place), i), accumulate(place, f"int64({mask.at(i)})"), accumulate(i, 1)
+            assign(block.at(place), i),
+            accumulate(place, call("int64", mask.at(i))),
+            accumulate(i, 1),
         )
 
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nbta import shapes
-from nbta.codegen.fusion import extreme_of, farthest, fold_items, product_of, total_of
-from nbta.codegen.values import Scalar, cast_text, product, times, total
+from nbta.codegen.fusion import calling, extreme_of, farthest, fold_items, product_of, total_of
+from nbta.codegen.values import Scalar, is_known, product, times, total, typed
 from nbta.errors import invalid
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor, is_inexact
-from nbta.loops import Break, assign, over, when
+from nbta.loops import Break, assign, both, call, either, over, select, when
+from nbta.loops.nodes import ONE, ZERO
 from nbta.ops.core import arithmetic
 from nbta.ops.core.arithmetic import (
     add,
@@ -79,7 +80,7 @@ class Along:
     @property
     def is_dense(self):
         """Whether the items of a run lie together."""
-        return self.rest_dimension == "1"
+        return self.rest_dimension == ONE
 
     def runs(self):
         """Headers of the loops over runs."""
@@ -91,16 +92,17 @@ class Along:
         return over(self.step, self.count)
 
     def place(self):
-        """Source of where in a run a step is."""
-        return f"{self.count} - 1 - {self.step}" if self._reverse else self.step
+        """Where in a run a step is."""
+        return self.count - 1 - self.step if self._reverse else self.step
 
     def at(self, block, place):
-        """Source of the item of a block in the run."""
+        """The item of a block in the run."""
         run = total(times(self.outer, times(self.count, self.rest_dimension)), self.rest)
-        return block.at(total(run, times(f"({place})", self.rest_dimension)))
+        step = times(place, self.rest_dimension)
+        return block.at(run if step == ZERO else run + step)
 
     def result(self):
-        """Source of an item's place in what has one item for each run."""
+        """An item's place in what has one item for each run."""
         return total(times(self.outer, self.rest_dimension), self.rest)
 
 
@@ -118,12 +120,12 @@ def scan_along(code, op, start, follow, exclusive):
     state = code.name("s")
     outer, rest = along.runs()
     with code.nest(outer), code.nest(rest):
-        code.add(assign(state, cast_text(start, result.dtype)))
+        code.add(assign(state, typed(start, result.dtype)))
         with code.nest(along.steps()):
             items = [along.at(block, along.place()) for block in blocks]
             lines = [
                 assign(along.at(target, along.place()), state),
-                assign(state, cast_text(follow(state, *items), result.dtype)),
+                assign(state, typed(follow(state, *items), result.dtype)),
             ]
             code.add(*(lines if exclusive else lines[::-1]))
 
@@ -147,8 +149,7 @@ def _cumprod_gradient(op, dy):
 
 def _emit_exclusive_cumprod(code, op) -> None:
     """Products of the items before each."""
-    sign = "&" if _truth(op) else "*"
-    scan_along(code, op, "1", lambda state, item: f"{state} {sign} {item}", exclusive=True)
+    scan_along(code, op, 1, operator.and_ if _truth(op) else operator.mul, exclusive=True)
 
 
 EXCLUSIVE_CUMPROD = define(
@@ -217,12 +218,11 @@ def _recurrence_gradient(op, dy):
 
 def _emit_recurrence(code, op) -> None:
     """Each state is a multiple of the one before, and something more."""
-    times, plus = ("&", "|") if _truth(op) else ("*", "+")
 
     def follow(state, factor, push):
-        return f"{factor} {times} {state} {plus} {push}"
+        return factor & state | push if _truth(op) else factor * state + push
 
-    scan_along(code, op, "0", follow, exclusive=True)
+    scan_along(code, op, 0, follow, exclusive=True)
 
 
 RECURRENCE = define(
@@ -281,10 +281,10 @@ def result_dimensions(code, op, kept):
 
 def with_ones(dimensions, kept):
     """Dimensions with 1 in place of those of axes that do not stay."""
-    return tuple(e if k else "1" for e, k in zip(dimensions, kept, strict=True))
+    return tuple(e if k else ONE for e, k in zip(dimensions, kept, strict=True))
 
 
-def _fold(code, op, fold, finish=""):
+def _fold(code, op, fold, finish=None):
     kept = kept_axes(op)
     fold_items(
         code, op.inputs[0], op.outputs[0], kept, result_dimensions(code, op, kept), fold, finish
@@ -306,8 +306,8 @@ def _alone(code, op):
 def refuse_empty(code, dimensions) -> None:
     """Leave where an axis has no items."""
     for dimension in dimensions:
-        if not dimension.isdigit() or dimension == "0":
-            code.fail_if(f"{dimension} == 0")
+        if not is_known(dimension) or dimension == ZERO:
+            code.fail_if(dimension.equals(0))
 
 
 @functools.cache
@@ -469,8 +469,11 @@ def _emit_mean(code, op) -> None:
     if not op.inputs[0].spec.rank:
         return _alone(code, op)
     dtype = op.outputs[0].dtype
-    count = cast_text(product(gone(code, op)), dtype)
-    finish = f"complex_divide({{}}, {count})" if dtype.kind == "c" else f"{{}} / {count}"
+    count = typed(product(gone(code, op)), dtype)
+
+    def finish(sum_):
+        return call("complex_divide", sum_, count) if dtype.kind == "c" else sum_ / count
+
     return _fold(code, op, total_of(dtype), finish)
 
 
@@ -687,7 +690,7 @@ def _emit_argmax(code, op) -> None:
     """The place of the first of the greatest items, or of the first NaN."""
     x, result = code.value(op.inputs[0]), op.outputs[0]
     if isinstance(x, Scalar):
-        return code.bind(result, code.local("0", result.dtype))
+        return code.bind(result, code.local(ZERO, result.dtype))
     kept = kept_axes(op)
     refuse_empty(code, [e for e, k in zip(x.dimensions, kept, strict=True) if not k])
     if not any(kept):
@@ -707,15 +710,15 @@ def _place_in_run(code, along, x):
     """The greatest of items that lie together, and then the first that is like it."""
     fold = extreme_of(x.dtype, 1)
     best, found, item = code.name("s"), code.name("k"), code.name("x")
-    run = times(along.outer, along.count) if along.outer_dimension != "1" else "0"
+    run = times(along.outer, along.count) if along.outer_dimension != ONE else ZERO
     code.add(assign(best, fold.first), assign(found, 0))
     with code.nest(along.steps()):
-        read = fold.item.format(x.at(total(run, along.step)))
-        code.add(assign(best, fold.inner.format(best, read)))
-    greatest = code.local(fold.back.format(best), x.dtype).text
-    same = f"{item} == {greatest}"
+        read = fold.item(x.at(total(run, along.step)))
+        code.add(assign(best, fold.inner(best, read)))
+    greatest = code.local(fold.back(best), x.dtype).item
+    same = item.equals(greatest)
     if x.dtype.kind == "f":
-        same += f" or ({item} != {item} and {greatest} != {greatest})"
+        same = either(same, both(item.differs(item), greatest.differs(greatest)))
     with code.nest(along.steps()):
         code.add(assign(item, x.at(total(run, along.step))))
         with code.nest(when(same)):
@@ -731,19 +734,19 @@ def _places_in_rows(code, along, x, target):
     code.lines = code.lines.nest(outer)
     item, last, better = (code.name(stem) for stem in "xsq")
     with code.nest(header):
-        code.add(assign(best.at(along.rest), along.at(x, '0')),
+        code.add(assign(best.at(along.rest), along.at(x, 0)),
                  assign(target.at(along.result()), 0))  # fmt: skip
-    text = f"{item} > {last}"
+    is_better = item > last
     if x.dtype.kind == "f":
-        text = f"({text} or {item} != {item}) and {last} == {last}"
+        is_better = both(either(is_better, item.differs(item)), last.equals(last))
     with code.nest(along.steps()), code.nest(header):
         place = target.at(along.result())
         code.add(
             assign(item, along.at(x, along.step)),
             assign(last, best.at(along.rest)),
-            assign(better, text),
-            assign(best.at(along.rest), f"{item} if {better} else {last}"),
-            assign(place, f"{along.step} if {better} else {place}"),
+            assign(better, is_better),
+            assign(best.at(along.rest), select(better, item, last)),
+            assign(place, select(better, along.step, place)),
         )
     code.lines = around
     code.release(best.base)
@@ -856,7 +859,7 @@ def _cumsum_gradient(op, dy):
 
 def _emit_cumsum(code, op) -> None:
     """Sums up to each item, in order."""
-    scan_along(code, op, "0", "{} + {}".format, exclusive=False)
+    scan_along(code, op, 0, operator.add, exclusive=False)
 
 
 CUMSUM = define(
@@ -949,8 +952,8 @@ def _running_gradient(op, dy):
 def _emit_running(code, op) -> None:
     """The greatest, or the least, up to each item."""
     dtype, sign = op.outputs[0].dtype, op.attrs["sign"]
-    step = "maximum({}, {})" if sign > 0 else "minimum({}, {})"
-    scan_along(code, op, farthest(dtype, -sign), step.format, exclusive=False)
+    step = calling("maximum" if sign > 0 else "minimum")
+    scan_along(code, op, farthest(dtype, -sign), step, exclusive=False)
 
 
 RUNNING = define(

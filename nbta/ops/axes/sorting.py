@@ -10,7 +10,20 @@ from nbta import shapes
 from nbta.codegen.values import NUMBERS, Scalar, product, times
 from nbta.errors import invalid
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor
-from nbta.loops import accumulate, assign, do, loop_while, over, when
+from nbta.loops import (
+    Constant,
+    Expression,
+    accumulate,
+    assign,
+    both,
+    call,
+    do,
+    either,
+    loop_while,
+    over,
+    select,
+    when,
+)
 from nbta.ops.axes.places import dimensions_of, numbers_along, take_along_axis
 from nbta.ops.axes.reductions import Along
 from nbta.ops.axes.reductions import sum as sum_
@@ -96,8 +109,8 @@ def _emit_sort(code, op) -> None:
         run.sort()
         with code.nest(along.steps()):
             for which, block in found.items():
-                text = run.item(which, f"{run.source} + {along.step}")
-                code.add(assign(along.at(block, along.step), text))
+                item = run.item(which, run.source + along.step)
+                code.add(assign(along.at(block, along.step), item))
     run.release()
     return None
 
@@ -109,14 +122,14 @@ class _Run:
     ----------
     code : Code
     dtype : numpy.dtype
-    count : str
+    count : Expression
         How many items there are.
     placed : bool
     """
 
     def __init__(self, code, dtype, count, placed):
         self._code, self._count, self._dtype = code, count, dtype
-        room = (code.dimension(times("2", count)),)
+        room = (code.dimension(times(Constant(2), count)),)
         self._blocks = [code.new(dtype, room), *([code.new(INT64, room)] if placed else [])]
         self._names = {}
         self.source, self._target = code.name("a"), code.name("a")
@@ -128,7 +141,7 @@ class _Run:
         return self._names[stem]
 
     def item(self, which, place):
-        """Source of a key, or with 1 of where it was."""
+        """A key, or with 1 where it was."""
         return self._blocks[which].at(place)
 
     def set(self, place, *items):
@@ -143,8 +156,8 @@ class _Run:
         """All lines; the items are then from ``source`` on."""
         code, low, high = self._code, self._name("l"), self._name("h")
         code.add(assign(self.source, 0), assign(self._target, self._count), assign(low, 0))
-        with code.nest(loop_while(f"{low} < {self._count}")):
-            code.add(assign(high, f"min({low} + {_SHORT}, {self._count})"))
+        with code.nest(loop_while(low < self._count)):
+            code.add(assign(high, call("min", low + _SHORT, self._count)))
             self._insert(low, high)
             code.add(assign(low, high))
         self._merge_all(low, high)
@@ -153,46 +166,44 @@ class _Run:
         """Insertion sort from one place to before another."""
         code, i, j = self._code, self._name("i"), self._name("j")
         held = [self._name(stem) for stem in ("x", "p")][: len(self._blocks)]
-        with code.nest(over(i, f"{low} + 1", high)):
+        with code.nest(over(i, low + 1, high)):
             code.add(*(assign(name, self.item(k, i)) for k, name in enumerate(held)), assign(j, i))
-            before = self.item(0, f"{j} - 1")
-            with code.nest(loop_while(f"{j} > {low} and {self._less(held[0], before)}")):
-                self.set(j, *(self.item(k, f"{j} - 1") for k in range(len(held))))
-                code.add(assign(j, f"{j} - 1"))
+            before = self.item(0, j - 1)
+            with code.nest(loop_while(both(j > low, self._less(held[0], before)))):
+                self.set(j, *(self.item(k, j - 1) for k in range(len(held))))
+                code.add(assign(j, j - 1))
             self.set(j, *held)
 
     def _merge_all(self, low, high):
         code, width, middle, kept = self._code, self._name("w"), self._name("m"), self._name("k")
         code.add(assign(width, _SHORT))
-        with code.nest(loop_while(f"{width} < {self._count}")):
+        with code.nest(loop_while(width < self._count)):
             code.add(assign(low, 0))
-            with code.nest(loop_while(f"{low} < {self._count}")):
-                code.add(assign(middle, f"min({low} + {width}, {self._count})"),
-                         assign(high, f"min({middle} + {width}, {self._count})"))  # fmt: skip
+            with code.nest(loop_while(low < self._count)):
+                code.add(assign(middle, call('min', low + width, self._count)),
+                         assign(high, call('min', middle + width, self._count)))  # fmt: skip
                 self._merge(low, middle, high)
                 code.add(assign(low, high))
             code.add(assign(kept, self.source), assign(self.source, self._target),
-                     assign(self._target, kept), assign(width, f"2 * {width}"))  # fmt: skip
+                     assign(self._target, kept), assign(width, 2 * width))  # fmt: skip
 
     def _merge(self, low, middle, high):
         """Two sorted runs become one; without jumps that a processor would have to guess."""
         code, i, j, k = self._code, *(self._name(stem) for stem in "ijo")
         right, count = self._name("q"), len(self._blocks)
-        code.add(assign(i, low), assign(j, middle), assign(k, f"{self._target} + {low}"))
-        with code.nest(loop_while(f"{i} < {middle} and {j} < {high}")):
-            ours, theirs = ([self.item(n, f"{self.source} + {place}") for n in range(count)]
+        code.add(assign(i, low), assign(j, middle), assign(k, self._target + low))
+        with code.nest(loop_while(both(i < middle, j < high))):
+            ours, theirs = ([self.item(n, self.source + place) for n in range(count)]
                             for place in (i, j))  # fmt: skip
             pairs = [(self._name(f"x{n}l"), self._name(f"x{n}r")) for n in range(count)]
             for (one, other), mine, other_item in zip(pairs, ours, theirs, strict=True):
                 code.add(assign(one, mine), assign(other, other_item))
             code.add(assign(right, _comes_first(self._dtype, *pairs[0][::-1])))
-            self.set(k, *(f"{other} if {right} != 0 else {one}" for one, other in pairs))
-            code.add(
-                assign(i, f"{i} + 1 - {right}"), assign(j, f"{j} + {right}"), assign(k, f"{k} + 1")
-            )
+            self.set(k, *(select(right.differs(0), other, one) for one, other in pairs))
+            code.add(assign(i, i + 1 - right), assign(j, j + right), assign(k, k + 1))
         for place, end in ((i, middle), (j, high)):  # one of them is at its end
             for name in (block.base.name for block in self._blocks):
-                code.add(do("copy", name, k, name, f"{self.source} + {place}", f"{end} - {place}"))
+                code.add(do("copy", name, k, name, self.source + place, end - place))
 
     def release(self):
         """Let the buffers be used again."""
@@ -200,19 +211,19 @@ class _Run:
             self._code.release(block.base)
 
 
-def _comes_first(dtype, one, other) -> str:
+def _comes_first(dtype, one, other) -> Expression:
     """The same as a number, 1 or 0, without jumps."""
     if dtype.kind != "f":
-        return f"int64({one} < {other})"
-    last = f"int64({other} != {other}) & int64({one} == {one})"
-    return f"int64({one} < {other}) | ({last})"
+        return call("int64", one < other)
+    last = call("int64", other.differs(other)) & call("int64", one.equals(one))
+    return call("int64", one < other) | last
 
 
-def less(dtype, one, other) -> str:
-    """Source of whether one number comes before another; NaN is last, as in NumPy."""
+def less(dtype, one, other) -> Expression:
+    """Whether one number comes before another; NaN is last, as in NumPy."""
     if dtype.kind != "f":
-        return f"{one} < {other}"
-    return f"({one} < {other} or ({other} != {other} and {one} == {one}))"
+        return one < other
+    return either(one < other, both(other.differs(other), one.equals(one)))
 
 
 SORT = define(
@@ -259,11 +270,11 @@ def _emit_selected(code, op) -> None:
     found = code.result(op, dimensions=(*outer, number))
     selection, row, w = _Selection(code, x.dtype, count), code.name("r"), code.name("w")
     with code.nest(over(row, product(outer))):
-        selection.begin(value, f"{row} * {count}")
-        first = f"{row} * {number} + " if wanted.spec.rank > 1 else ""
+        selection.begin(value, row * count)
         with code.nest(over(w, number)):
-            origin = selection.select(places.at(f"{first}{w}"))
-            code.add(assign(found.at(f"{row} * {number} + {w}"), origin))
+            place = row * number + w if wanted.spec.rank > 1 else w
+            origin = selection.select(places.at(place))
+            code.add(assign(found.at(row * number + w), origin))
     selection.release()
     return None
 
@@ -283,14 +294,14 @@ class _Selection:
     ----------
     code : Code
     dtype : numpy.dtype
-    count : str
+    count : Expression
         How many items a row has.
     """
 
     def __init__(self, code, dtype, count):
         self._code, self._dtype, self._count = code, dtype, count
         self._keys, self._origins = code.new(dtype, (count,)), code.new(INT64, (count,))
-        self._kept = code.new(INT64, (str(_KEPT + 1),))
+        self._kept = code.new(INT64, (Constant(_KEPT + 1),))
         names = (code.name(stem) for stem in ("l", "h", "a", "s", "t", "e"))
         self._low, self._high, self._place, self._seed, self._top, self._last = names
 
@@ -298,36 +309,36 @@ class _Selection:
         """Lines that take the items of a row, from an index on."""
         code, i = self._code, self._code.name("i")
         with code.nest(over(i, self._count)):
-            code.add(assign(self._keys.at(i), value.at(f"{start} + {i}")),
+            code.add(assign(self._keys.at(i), value.at(start + i)),
                      assign(self._origins.at(i), i))  # fmt: skip
         code.add(
             assign(self._last, 0), assign(self._seed, 1), assign(self._top, 0), assign(self._low, 0)
         )
 
     def select(self, place):
-        """Lines that bring an item to a place; source of where it was."""
+        """Lines that bring an item to a place; where it was."""
         code, low, high, top, at = self._code, self._low, self._high, self._top, self._place
         code.add(assign(at, place))
-        code.fail_if(f"{at} < 0 or {at} >= {self._count}")
-        with code.nest(when(f"{at} < {self._last}")):
+        code.fail_if(either(at < 0, at >= self._count))
+        with code.nest(when(at < self._last)):
             code.add(assign(low, 0), assign(top, 0))
         code.add(assign(self._last, at))
-        kept = self._kept.at(f"{top} - 1")
-        with code.nest(loop_while(f"{top} > 0 and {kept} <= {at}")):
-            code.add(assign(low, f"{kept} + 1"), assign(top, f"{top} - 1"))
-        code.add(assign(high, f"{kept} if {top} > 0 else {self._count}"))
-        with code.nest(loop_while(f"{high} - {low} > 1 and {low} <= {at}")):
+        kept = self._kept.at(top - 1)
+        with code.nest(loop_while(both(top > 0, kept <= at))):
+            code.add(assign(low, kept + 1), assign(top, top - 1))
+        code.add(assign(high, select(top > 0, kept, self._count)))
+        with code.nest(loop_while(both(high - low > 1, low <= at))):
             self._part()
-        code.add(assign(low, f"max({low}, {at} + 1)"))
+        code.add(assign(low, call("max", low, at + 1)))
         return self._origins.at(at)
 
     def before(self, item, origin, pivot):
-        """Source of a number: whether an item comes before that at a place, without jumps."""
+        """A number: whether an item comes before that at a place, without jumps."""
         key, other = self._keys.at(pivot), self._origins.at(pivot)
         return _before(self._dtype, (item, origin), (key, other))
 
     def origin(self, place):
-        """Source of where the item at a place was."""
+        """Where the item at a place was."""
         return self._origins.at(place)
 
     def _part(self):
@@ -335,9 +346,9 @@ class _Selection:
         code, keys, origins = self._code, self._keys, self._origins
         low, high, place, seed, top = self._low, self._high, self._place, self._seed, self._top
         i, j, q, key, origin, x, p = (code.name(stem) for stem in "ijqboxp")
-        end = f"{high} - 1"
-        code.add(assign(seed, f"({seed} * 1103515245 + 12345) & 2147483647"),
-                 assign(j, f"{low} + {seed} % ({high} - {low})"),
+        end = high - 1
+        code.add(assign(seed, (seed * 1103515245 + 12345) & 2147483647),
+                 assign(j, low + seed % (high - low)),
                  assign(key, keys.at(j)), assign(origin, origins.at(j)),
                  assign(keys.at(j), keys.at(end)), assign(origins.at(j), origins.at(end)),
                  assign(j, low))  # fmt: skip
@@ -349,9 +360,9 @@ class _Selection:
         code.add(assign(keys.at(end), keys.at(j)), assign(origins.at(end), origins.at(j)),
                  assign(keys.at(j), key), assign(origins.at(j), origin),
                  assign(self._kept.at(top), j),
-                 accumulate(top, f"int64({j} > {place}) & int64({top} < {_KEPT})"),
-                 assign(high, f"{high} if {j} < {place} else {j}"),
-                 assign(low, f"{low} if {j} > {place} else {j} + int64({j} < {place})"),
+                 accumulate(top, call('int64', j > place) & call('int64', top < _KEPT)),
+                 assign(high, select(j < place, high, j)),
+                 assign(low, select(j > place, low, j + call('int64', j < place))),
                  )  # fmt: skip
 
     def release(self):
@@ -360,12 +371,13 @@ class _Selection:
             self._code.release(block.base)
 
 
-def _before(dtype, one, other) -> str:
-    """Source of a number: whether one pair of an item and where it was comes before another."""
+def _before(dtype, one, other) -> Expression:
+    """A number: whether one pair of an item and where it was comes before another."""
     (x, p), (key, origin) = one, other
-    found = f"int64({x} < {key}) | (int64({x} == {key}) & int64({p} < {origin}))"
+    found = call("int64", x < key) | (call("int64", x.equals(key)) & call("int64", p < origin))
     if dtype.kind == "f":  # NaN is last
-        found += f" | (int64({key} != {key}) & (int64({x} == {x}) | int64({p} < {origin})))"
+        later = call("int64", x.equals(x)) | call("int64", p < origin)
+        found = found | call("int64", key.differs(key)) & later
     return found
 
 
@@ -412,26 +424,24 @@ def _emit_parted(code, op) -> None:
     value, places = code.value(x), code.value(wanted)
     *outer, count = value.dimensions
     (number,) = places.dimensions
-    found, ends = code.result(op, dimensions=value.dimensions), code.new(INT64, (f"{number} + 1",))
+    found, ends = code.result(op, dimensions=value.dimensions), code.new(INT64, (number + 1,))
     selection = _Selection(code, x.dtype, count)
     row, w, i, item, part, own = (code.name(stem) for stem in ("r", "w", "i", "x", "g", "o"))
     with code.nest(over(row, product(outer))):
-        selection.begin(value, f"{row} * {count}")
-        code.add(assign(ends.at("0"), f"{row} * {count}"))
+        selection.begin(value, row * count)
+        code.add(assign(ends.at(0), row * count))
         with code.nest(over(w, number)):
             origin = selection.select(places.at(w))
-            place = f"{row} * {count} + {places.at(w)}"
-            code.add(assign(found.at(place), origin), assign(ends.at(f"{w} + 1"), f"{place} + 1"))
+            place = row * count + places.at(w)
+            code.add(assign(found.at(place), origin), assign(ends.at(w + 1), place + 1))
         with code.nest(over(i, count)):
-            code.add(
-                assign(item, value.at(f"{row} * {count} + {i}")), assign(part, 0), assign(own, 0)
-            )
+            code.add(assign(item, value.at(row * count + i)), assign(part, 0), assign(own, 0))
             with code.nest(over(w, number)):
                 pivot = places.at(w)
                 # Those that do not come before it: of one place itself, and what comes after it.
-                code.add(accumulate(part, f"1 - ({selection.before(item, i, pivot)})"))
-                code.add(accumulate(own, f"int64({selection.origin(pivot)} == {i})", "|"))
-            with code.nest(when(f"{own} == 0")):
+                code.add(accumulate(part, 1 - selection.before(item, i, pivot)))
+                code.add(accumulate(own, call("int64", selection.origin(pivot).equals(i)), "|"))
+            with code.nest(when(own.equals(0))):
                 end = ends.at(part)
                 code.add(assign(found.at(end), i), accumulate(end, 1))
     selection.release()
@@ -711,7 +721,7 @@ def _emit_search(code, op) -> None:
     row, value = code.value(x), code.value(values)
     low, high, middle, item, right = (code.name(stem) for stem in "lhmxq")
     if isinstance(value, Scalar):
-        code.add(assign(item, value.text))
+        code.add(assign(item, value.item))
         _halve(code, op, row, (low, high, middle, item, right))
         return code.bind(op.outputs[0], Scalar(low, INT64))
     block, i = code.result(op, dimensions=value.dimensions), code.name("i")
@@ -726,14 +736,14 @@ def _halve(code, op, row, names):
     low, high, middle, item, right = names
     pair = row.at(middle), item
     code.add(assign(low, 0), assign(high, row.dimensions[0]))
-    with code.nest(loop_while(f"{low} < {high}")):
-        code.add(assign(middle, f"({low} + {high}) // 2"))
+    with code.nest(loop_while(low < high)):
+        code.add(assign(middle, (low + high) // 2))
         if op.attrs["side"] == "left":
             code.add(assign(right, _comes_first(row.dtype, *pair)))
         else:
-            code.add(assign(right, f"1 - ({_comes_first(row.dtype, *pair[::-1])})"))
-        code.add(assign(low, f"{middle} + 1 if {right} != 0 else {low}"),
-                 assign(high, f"{high} if {right} != 0 else {middle}"))  # fmt: skip
+            code.add(assign(right, 1 - _comes_first(row.dtype, *pair[::-1])))
+        code.add(assign(low, select(right.differs(0), middle + 1, low)),
+                 assign(high, select(right.differs(0), high, middle)))  # fmt: skip
 
 
 SEARCH = define(

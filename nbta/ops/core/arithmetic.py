@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import operator
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nbta import shapes
-from nbta.codegen.fusion import Elementwise, by_kind, complex_only
+from nbta.codegen.fusion import Elementwise, ElementwiseOf, as_it_is, by_kind, calling, complex_only
 from nbta.errors import invalid
 from nbta.graph.graph import is_adjoint
 from nbta.graph.operation import DATA, FLOW_SPEC, NO_FACTS, NotDifferentiable, Spec, Tensor
+from nbta.loops import Expression, call, negated, select
+from nbta.loops.nodes import ONE, ZERO
 from nbta.ops.core.descriptions import COUNTED, NUMBERS, POWERS, SIGNED, TRUTHS
 from nbta.ops.core.dispatch import CONSTANT, apply, data_spec, exported, stands_for
 from nbta.ops.core.elementwise import (
@@ -35,13 +39,13 @@ if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike
 
 
-def _compare(name, evaluate, sign, kinds="biuf"):
+def _compare(name, evaluate, rule, kinds="biuf"):
     """A comparison; complex numbers are compared in Python, as NumPy does."""
-    rule = Elementwise(f"{{}} {sign} {{}}", kinds)
+    rule = Elementwise(rule, kinds)
     return binary(name, evaluate, INTEGER, infer=truth, emit=rule, cheap=True)
 
 
-@_compare("Less", np.less, "<")
+@_compare("Less", np.less, operator.lt)
 def less(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Whether ``x < y``, element by element, as `numpy.less`.
 
@@ -52,7 +56,7 @@ def less(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@_compare("LessEqual", np.less_equal, "<=")
+@_compare("LessEqual", np.less_equal, operator.le)
 def less_equal(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Whether ``x <= y``, element by element, as `numpy.less_equal`.
 
@@ -63,7 +67,7 @@ def less_equal(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@_compare("Greater", np.greater, ">")
+@_compare("Greater", np.greater, operator.gt)
 def greater(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Whether ``x > y``, element by element, as `numpy.greater`.
 
@@ -74,7 +78,7 @@ def greater(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@_compare("GreaterEqual", np.greater_equal, ">=")
+@_compare("GreaterEqual", np.greater_equal, operator.ge)
 def greater_equal(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Whether ``x >= y``, element by element, as `numpy.greater_equal`.
 
@@ -85,7 +89,7 @@ def greater_equal(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Arr
     """
 
 
-@_compare("Equal", np.equal, "==", "biufc")
+@_compare("Equal", np.equal, Expression.equals, "biufc")
 def equal(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Whether ``x == y``, element by element, as `numpy.equal`.
 
@@ -96,7 +100,7 @@ def equal(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@_compare("NotEqual", np.not_equal, "!=", "biufc")
+@_compare("NotEqual", np.not_equal, Expression.differs, "biufc")
 def not_equal(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Whether ``x != y``, element by element, as `numpy.not_equal`.
 
@@ -107,7 +111,7 @@ def not_equal(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@_compare("LogicalAnd", np.logical_and, "&", "b")
+@_compare("LogicalAnd", np.logical_and, operator.and_, "b")
 def logical_and(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Whether both operands are true, element by element, as `numpy.logical_and`.
 
@@ -118,7 +122,7 @@ def logical_and(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array
     """
 
 
-@_compare("LogicalOr", np.logical_or, "|", "b")
+@_compare("LogicalOr", np.logical_or, operator.or_, "b")
 def logical_or(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Whether at least one operand is true, element by element, as `numpy.logical_or`.
 
@@ -129,7 +133,7 @@ def logical_or(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@_compare("LogicalXor", np.logical_xor, "!=", "b")
+@_compare("LogicalXor", np.logical_xor, Expression.differs, "b")
 def logical_xor(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Whether exactly one operand is true, element by element, as `numpy.logical_xor`.
 
@@ -141,7 +145,7 @@ def logical_xor(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array
 
 
 LOGICAL_NOT = define_elementwise(
-    "LogicalNot", truth, np.logical_not, INTEGER, emit=Elementwise("not {}", "b"), cheap=True
+    "LogicalNot", truth, np.logical_not, INTEGER, emit=Elementwise(negated, "b"), cheap=True
 )
 
 
@@ -161,7 +165,7 @@ def logical_not(x: ArrayLike, *, name: str | None = None) -> Array:
     "Add",
     np.add,
     lambda x, y, z, dz: (dz, dz),
-    emit=by_kind("{0} | {1}", "{0} + {1}"),
+    emit=by_kind(operator.or_, operator.add),
     cheap=True,
     spreads=True,
 )
@@ -188,7 +192,7 @@ def numbers(*specs):
     lambda x, y, z, dz: (dz, -dz),
     infer=numbers,
     family=SIGNED,
-    emit="{} - {}",
+    emit=Elementwise(operator.sub, is_plain=True),
     cheap=True,
     spreads=True,
 )
@@ -232,7 +236,8 @@ def _emit_scale(op, adjoint, factor):
 
 def emit_product(op, items, adjoints):
     """The product of two items; zero where one of those that are adjoints is."""
-    found = (" & " if op.outputs[0].dtype.kind == "b" else " * ").join(items)
+    one, other = items
+    found = one & other if op.outputs[0].dtype.kind == "b" else one * other
     for item, is_one in zip(items, adjoints, strict=True):
         found = _emit_guarded(op, item, found) if is_one else found
     return found
@@ -242,8 +247,8 @@ def _emit_guarded(op, adjoint, value):
     """What is computed of an adjoint; 0 where that is 0."""
     real = all(tensor.dtype == op.outputs[0].dtype for tensor in op.inputs[:2])
     if real and op.outputs[0].dtype.char in "fd":
-        return f"guarded({adjoint}, {value})"
-    return f"(0 if {adjoint} == 0 else {value})"
+        return call("guarded", adjoint, value)
+    return select(adjoint.equals(0), 0, value)
 
 
 def _infer_scale(adjoint, factor, *, both=False):
@@ -258,7 +263,7 @@ SCALE = define_elementwise(
     _infer_scale,
     _evaluate_scale,
     _scale_gradient,
-    emit=Elementwise(_emit_scale, "fc"),
+    emit=ElementwiseOf(_emit_scale, "fc"),
     cheap=True,
     spreads=True,
 )
@@ -286,7 +291,7 @@ SCALE_BACK = define_elementwise(
     _infer_scale_back,
     _evaluate_scale_back,
     _scale_back_gradient,
-    emit=Elementwise(
+    emit=ElementwiseOf(
         lambda op, adjoint, divisor: _emit_guarded(op, adjoint, _emit_divide(op, adjoint, divisor)),
         "fc",
     ),
@@ -340,7 +345,7 @@ def _by(adjoint, factor, record, combined):
     np.multiply,
     lambda x, y, z, dz: (dz * conjugate(y), dz * conjugate(x)),
     of_adjoints=_scaled,
-    emit=by_kind("{0} & {1}", "{0} * {1}"),
+    emit=by_kind(operator.and_, operator.mul),
     cheap=True,
     spreads=True,
 )
@@ -371,7 +376,7 @@ def _divide_tangent(op, dx, dy):
 def _emit_divide(op, one, other):
     """Quotients; Numba's own of complex numbers raises for 0."""
     kind = op.inputs[0].dtype.kind
-    return f"complex_divide({one}, {other})" if kind == "c" else f"{one} / {other}"
+    return call("complex_divide", one, other) if kind == "c" else one / other
 
 
 @binary(
@@ -380,7 +385,7 @@ def _emit_divide(op, one, other):
     _divide_gradient,
     floats=True,
     of_adjoints=_scaled_back,
-    emit=_emit_divide,
+    emit=ElementwiseOf(_emit_divide),
     spreads=True,
     tangent=_divide_tangent,
 )
@@ -400,7 +405,7 @@ def divide(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     lambda x, y: -square(y),
     floats=False,
     family=POWERS,
-    emit=Elementwise(lambda op, x: _emit_divide(op, "1", x), "fc"),
+    emit=ElementwiseOf(lambda op, x: _emit_divide(op, ONE, x), "fc"),
 )
 def reciprocal(x: ArrayLike, *, name: str | None = None) -> Array:
     """One over each element, as `numpy.reciprocal`; the reciprocal of an integer is an integer.
@@ -429,7 +434,7 @@ def real_counted(*specs):
     NotDifferentiable("it is piecewise constant"),
     infer=real_counted,
     family=COUNTED,
-    emit=Elementwise("floor_divide({}, {})", "iuf"),
+    emit=Elementwise(calling("floor_divide"), "iuf"),
 )
 def floor_divide(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Quotient rounded down, element by element, as `numpy.floor_divide`; it has no gradient.
@@ -447,7 +452,7 @@ def floor_divide(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Arra
     lambda x, y, z, dz: (dz, -dz * floor_divide(x, y)),
     infer=real_counted,
     family=COUNTED,
-    emit=Elementwise("modulo({}, {})", "iuf"),
+    emit=Elementwise(calling("modulo"), "iuf"),
 )
 def mod(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Remainder of floor division, with the sign of ``y``, element by element, as `numpy.mod`.
@@ -491,7 +496,7 @@ def _pick_gradient(chosen):
     "Minimum",
     np.minimum,
     _pick_gradient(lambda x, y: less(x, y)),
-    emit=Elementwise("minimum({}, {})", "biuf"),
+    emit=Elementwise(calling("minimum"), "biuf"),
     cheap=True,
     spreads=True,
 )
@@ -509,7 +514,7 @@ def minimum(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     "Maximum",
     np.maximum,
     _pick_gradient(lambda x, y: greater(x, y)),
-    emit=Elementwise("maximum({}, {})", "biuf"),
+    emit=Elementwise(calling("maximum"), "biuf"),
     cheap=True,
     spreads=True,
 )
@@ -528,7 +533,7 @@ NEGATIVE = define_elementwise(
     numbers,
     np.negative,
     lambda op, dy: [-dy],
-    emit="-{}",
+    emit=Elementwise(operator.neg, is_plain=True),
     cheap=True,
     linear=(0,),
 )
@@ -552,7 +557,7 @@ def negative(x: ArrayLike, *, name: str | None = None) -> Array:
     lambda x, y: 2 * x,
     floats=False,
     family=POWERS,
-    emit=by_kind("{0}", "{0} * {0}"),
+    emit=by_kind(as_it_is, lambda x: x * x),
     cheap=True,
     spreads=True,
 )
@@ -596,10 +601,10 @@ def _where_tangent(op, _, dx, dy):
 def _emit_where(op, condition, x, y):
     number = op.outputs[0].spec.rank == 0 and op.outputs[0].dtype.kind == "f"
     if number and _is_zero(op.inputs[1]):
-        return f"unless({condition}, {y})"
+        return call("unless", condition, y)
     if op.facts.keeps_item:
-        return f"chosen({condition}, {x}, {y})"
-    return f"({x} if {condition} else {y})"
+        return call("chosen", condition, x, y)
+    return select(condition, x, y)
 
 
 def is_choice_of_compared(op):
@@ -619,7 +624,7 @@ WHERE = define_elementwise(
     _infer_where,
     _evaluate_where,
     _where_gradient,
-    emit=Elementwise(_emit_where),
+    emit=ElementwiseOf(_emit_where),
     cheap=True,
     spreads=lambda op, place: place > 0,
     tangent=_where_tangent,
@@ -747,11 +752,13 @@ def _evaluate_add_n(*values):
 _TERMS = 64
 
 
-class _EmitAddN(Elementwise):
+class _EmitAddN(ElementwiseOf):
     """A sum of values of one shape, which are not broadcast."""
 
     def __init__(self):
-        super().__init__(lambda op, *texts: (" | " if _is_truth(op) else " + ").join(texts))
+        super().__init__(
+            lambda op, *items: reduce(operator.or_ if _is_truth(op) else operator.add, items)
+        )
 
     def __call__(self, code, op):
         first, *others = map(code.dimensions, op.inputs)
@@ -760,13 +767,13 @@ class _EmitAddN(Elementwise):
                 code.equate(mine, theirs)
         super().__call__(code, op)
 
-    def shortened(self, op, texts, keep):
+    def shortened(self, op, items, keep):
         """The last terms, after the sum of those before."""
-        texts = texts[::-1]
-        while len(texts) > _TERMS:
-            first = [texts.pop() for _ in range(_TERMS)]
-            texts.append(keep(self._rule(op, *first)))
-        return texts[::-1]
+        items = items[::-1]
+        while len(items) > _TERMS:
+            first = [items.pop() for _ in range(_TERMS)]
+            items.append(keep(self._rule(op, *first)))
+        return items[::-1]
 
 
 def _is_truth(op):
@@ -890,7 +897,7 @@ REAL = define_elementwise(
     _infer_part,
     np.real,
     _part_gradient(1),
-    emit=complex_only("{}.real", "{}"),
+    emit=complex_only(lambda x: x.real, as_it_is),
     linear=(0,),
 )
 IMAG = define_elementwise(
@@ -898,6 +905,6 @@ IMAG = define_elementwise(
     _infer_part,
     np.imag,
     _part_gradient(1j),
-    emit=complex_only("{}.imag", "0"),
+    emit=complex_only(lambda x: x.imag, lambda x: ZERO),
     linear=(0,),
 )

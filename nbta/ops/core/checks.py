@@ -16,6 +16,7 @@ from nbta.errors import invalid
 from nbta.graph.graph import current
 from nbta.graph.operation import DATA, NotDifferentiable, Spec, Tensor
 from nbta.locations import raise_at
+from nbta.loops import negated
 from nbta.ops.core.dispatch import apply, as_tensor, define
 
 TOKEN = np.dtype(np.int64)
@@ -42,7 +43,7 @@ def _evaluate_assert(token, holds, *, message):
 def _emit_assert(code, op) -> None:
     """Leave where it does not hold; the run that follows raises the error."""
     token, holds = op.inputs
-    code.fail_if(f"not {code.scalar(holds)}")
+    code.fail_if(negated(code.scalar(holds)))
     code.bind(op.outputs[0], Scalar(code.scalar(token), TOKEN))
 
 

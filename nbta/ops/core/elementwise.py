@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nbta import shapes
-from nbta.codegen.fusion import as_rule, complex_only
+from nbta.codegen.fusion import Elementwise, as_it_is, complex_only
 from nbta.codegen.special import OfSciPy
 from nbta.dtypes import OTHER, code_of
 from nbta.errors import UnimplementedError, invalid
@@ -172,7 +172,6 @@ def conjugate(x):
 
 def define_elementwise(name, infer, evaluate, gradient, *, total=True, **options):
     """A record of an operation that goes item by item; it cannot fail but where ``total`` says."""
-    options["emit"] = as_rule(options.get("emit"))
     return define(name, infer, evaluate, gradient, elementwise=True, total=total, **options)
 
 
@@ -181,7 +180,7 @@ CONJ = define_elementwise(
     same,
     np.conj,
     lambda op, dy: [conjugate(dy)],
-    emit=complex_only("{}.conjugate()", "{}"),
+    emit=complex_only(lambda x: x.conjugate(), as_it_is),
     linear=(0,),
 )
 
@@ -195,7 +194,7 @@ FIXED = define_elementwise(
     lambda spec, *, message: same(spec),
     lambda x, *, message: x,
     _refuse_gradient,
-    emit="{}",
+    emit=Elementwise(as_it_is, is_plain=True),
     cheap=True,
 )
 

@@ -11,13 +11,14 @@ import numpy as np
 
 from nbta import shapes
 from nbta.codegen.fusion import joined
-from nbta.codegen.values import cast_text
+from nbta.codegen.values import is_known, typed
 from nbta.codegen.windows import number_in
 from nbta.dtypes import as_dtype, without_loss
 from nbta.errors import FailedPreconditionError, invalid
 from nbta.graph.graph import current
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor
-from nbta.loops import assign, over
+from nbta.loops import assign, both, call, either, negated, over, select
+from nbta.loops.nodes import ONE, as_node
 from nbta.ops.core.dimensions import as_shape, pattern_of
 from nbta.ops.core.dispatch import CONSTANT, apply, as_array, as_tensor, building, define, exported
 from nbta.ops.core.elementwise import common_dtype, promoted
@@ -39,14 +40,13 @@ def _emit_fill(code, op) -> None:
     """One item everywhere."""
     dimensions = wanted(code, op, 0)
     for dimension in dimensions:
-        if not dimension.isdigit() and dimension not in code.dims.values():
-            code.fail_if(f"{dimension} < 0")
+        if not is_known(dimension) and dimension not in code.dims.values():
+            code.fail_if(dimension < 0)
     value, result = op.inputs[1], op.outputs[0]
     if not dimensions:
         return code.bind(result, code.value(value))
     group = joined(code, [], dimensions)
-    text = code.scalar(value)
-    return group.step(code, text, result)
+    return group.step(code, code.scalar(value), result)
 
 
 FILL = define(
@@ -375,17 +375,17 @@ def _integers(code, op):
     dtype, known = op.outputs[0].dtype, op.outputs[0].spec.shape[0]
     for number in dict.fromkeys((start, stop, step)):
         if number_in(number) is None:  # so that differences are exact
-            code.fail_if(f"{number} < {-(2**61)} or {number} > {2**61}")
-    if step == "1":
-        text = f"max(0, {stop} - {start})"
+            code.fail_if(either(number < -(2**61), number > 2**61))
+    if step == ONE:
+        wanted = call("max", 0, stop - start)
     else:
-        code.fail_if(f"{step} == 0")
-        text = f"max(0, ({stop} - {start} + {step} - (1 if {step} > 0 else -1)) // {step})"
-    count = str(known) if type(known) is int else code.variable(text)
+        code.fail_if(step.equals(0))
+        wanted = call("max", 0, (stop - start + step - select(step > 0, 1, -1)) // step)
+    count = as_node(known) if type(known) is int else code.variable(wanted)
     if dtype != np.int64:  # NumPy refuses the first two numbers where they do not fit
-        for number in (start, f"{start} + {step}"):
-            code.fail_if(f"{number} < {np.iinfo(dtype).min} or {number} > {min(_most(dtype))}")
-    _fill(code, op, count, lambda i: cast_text(f"{start} + {i} * {step}", dtype))
+        for number in (start, start + step):
+            code.fail_if(either(number < int(np.iinfo(dtype).min), number > int(min(_most(dtype)))))
+    _fill(code, op, count, lambda i: typed(start + i * step, dtype))
 
 
 def _most(dtype):
@@ -396,20 +396,20 @@ def _floats(code, op):
     """The step is rounded as the difference of the first two numbers."""
     dtype = op.outputs[0].dtype
     start, stop, step = (
-        code.local(f"float64({code.scalar(tensor)})", "float64").text for tensor in op.inputs
+        code.local(call("float64", code.scalar(tensor)), "float64").item for tensor in op.inputs
     )
-    code.fail_if(f"{step} == 0")
-    count = code.local(f"({stop} - {start}) / {step}", "float64").text
+    code.fail_if(step.equals(0))
+    count = code.local((stop - start) / step, "float64").item
     # Not finite, too many, or so few that the quotient is no measure.
-    code.fail_if(f"not ({count} - {count} == 0) or {count} > {2.0**61}")
-    code.fail_if(f"{count} == 0 and {stop} != {start}")
+    code.fail_if(either(negated((count - count).equals(0)), count > 2.0**61))
+    code.fail_if(both(count.equals(0), stop.differs(start)))
     known = op.outputs[0].spec.shape[0]
-    whole = f"int64(max({count}, 0.0))"
-    text = f"{whole} + int64({count} > {whole} and {count} > 0)"
-    dimension = str(known) if type(known) is int else code.variable(text)
-    first = code.local(start, dtype).text
-    delta = code.local(f"{cast_text(f'{start} + {step}', dtype)} - {first}", dtype).text
-    _fill(code, op, dimension, lambda i: f"{first} + {cast_text(i, dtype)} * {delta}")
+    whole = call("int64", call("max", count, 0.0))
+    more = call("int64", both(count > whole, count > 0))
+    dimension = as_node(known) if type(known) is int else code.variable(whole + more)
+    first = code.local(start, dtype).item
+    delta = code.local(typed(start + step, dtype) - first, dtype).item
+    _fill(code, op, dimension, lambda i: first + typed(i, dtype) * delta)
 
 
 RANGE = define(

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nbta import shapes
-from nbta.codegen.fusion import Elementwise, broadcast, item_of, joined, reduction
-from nbta.codegen.values import Lazy, Scalar, Vector, cast_text, product
+from nbta.codegen.fusion import ElementwiseOf, broadcast, item_of, joined, reduction
+from nbta.codegen.values import Lazy, Scalar, Vector, is_known, product, typed
 from nbta.codegen.windows import bind_reshaped, number_in
 from nbta.dtypes import OTHER, as_dtype, as_plain, code_of
 from nbta.errors import invalid
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor, is_inexact
+from nbta.loops import Constant, Expression, Name, both, select
+from nbta.loops.nodes import ONE, ZERO, as_node
 from nbta.ops.core.descriptions import NUMBERS
 from nbta.ops.core.dimensions import as_shape, pattern_of
 from nbta.ops.core.dispatch import apply, as_array, building, define, exported, stands_for
@@ -21,18 +23,18 @@ if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike, DTypeLike, ShapeLike
 
 
-def wanted(code, op, place=1) -> tuple[str, ...]:
+def wanted(code, op, place=1) -> tuple[Expression, ...]:
     """Dimensions of a result whose shape is an input."""
-    texts = code.vector(op.inputs[place])
+    items = code.vector(op.inputs[place])
     known = op.outputs[0].spec.shape
     found = []
-    for text, dimension in zip(texts, known, strict=True):
+    for item, dimension in zip(items, known, strict=True):
         if type(dimension) is int and dimension >= 0:
-            if number_in(text) != dimension:
-                code.fail_if(f"{text} != {dimension}")
-            found.append(str(dimension))
+            if number_in(item) != dimension:
+                code.fail_if(item.differs(dimension))
+            found.append(Constant(dimension))
         else:
-            found.append(code.dimension(text))
+            found.append(code.dimension(item))
             if isinstance(dimension, shapes.IterationDim):
                 code.dims.setdefault(dimension, found[-1])
     return tuple(found)
@@ -63,18 +65,18 @@ def _between_numbers(op):
     return OTHER not in (code_of(op.inputs[0].dtype), code_of(op.attrs["dtype"]))
 
 
-def _emit_to_dtype(op, text) -> str:
-    """Source of a number in another dtype, by NumPy's rules.
+def _emit_to_dtype(op, item):
+    """A number in another dtype, by NumPy's rules.
 
     Floats become short integers by way of 32 bits, as in C: -1.7 is 255 as uint8. LLVM's direct
     conversion of a number out of range is what the processor's vectors make of it.
     """
     have, want = op.inputs[0].dtype, op.outputs[0].dtype
     if want.kind == "b":
-        return f"({text} != 0)"
+        return item.differs(0)
     if have.kind == "f" and want.kind in "iu" and want.itemsize < 4:
-        return cast_text(text, np.int32)
-    return f"{text}.real" if have.kind == "c" != want.kind else text
+        return typed(item, np.int32)
+    return item.real if have.kind == "c" != want.kind else item
 
 
 CAST = define(
@@ -83,7 +85,7 @@ CAST = define(
     _evaluate_cast,
     _cast_gradient,
     connections=_cast_connections,
-    emit=Elementwise(_emit_to_dtype),
+    emit=ElementwiseOf(_emit_to_dtype),
     elementwise=True,
     total=_between_numbers,
     cheap=True,
@@ -117,9 +119,9 @@ def emit_identity(code, op) -> None:
     """The first input itself; a result in a loop that waits becomes another result of that."""
     x, result = op.inputs[0], op.outputs[0]
     value = code.values[x]
-    if not isinstance(value, Lazy) or not value.text:
+    if not isinstance(value, Lazy) or value.item is None:
         return code.bind(result, code.kept(x))
-    return value.group.step(code, value.text, result)
+    return value.group.step(code, value.item, result)
 
 
 IDENTITY = define(
@@ -186,8 +188,8 @@ def _infer_shape(spec):
 
 def _emit_shape(code, op) -> None:
     """The dimensions."""
-    texts = tuple(cast_text(e, "int64") for e in code.dimensions(op.inputs[0]))
-    code.bind(op.outputs[0], Vector(texts, op.outputs[0].dtype))
+    items = tuple(typed(e, INT64) for e in code.dimensions(op.inputs[0]))
+    code.bind(op.outputs[0], Vector(items, op.outputs[0].dtype))
 
 
 SHAPE = define(
@@ -241,8 +243,8 @@ def shape_of(tensor):
 
 def _emit_size(code, op) -> None:
     """The number of items."""
-    text = product(code.dimensions(op.inputs[0]))
-    code.bind(op.outputs[0], code.local(text, op.outputs[0].dtype))
+    count = product(code.dimensions(op.inputs[0]))
+    code.bind(op.outputs[0], code.local(count, op.outputs[0].dtype))
 
 
 SIZE = define(
@@ -297,47 +299,48 @@ def _check_count(spec, pattern):
 def _emit_reshape(code, op) -> None:
     """The same items under other dimensions."""
     x = code.value(op.inputs[0])
-    texts = code.vector(op.inputs[1])
+    items = code.vector(op.inputs[1])
     known = op.outputs[0].spec.shape
-    have = "1" if isinstance(x, Scalar) else product(x.dimensions)
+    have = ONE if isinstance(x, Scalar) else product(x.dimensions)
     dimensions = [
-        str(dimension) if type(dimension) is int and dimension >= 0 else _open(code, text)
-        for text, dimension in zip(texts, known, strict=True)
+        as_node(dimension) if type(dimension) is int and dimension >= 0 else _open(code, item)
+        for item, dimension in zip(items, known, strict=True)
     ]
-    unproven = [axis for axis, e in enumerate(dimensions) if not e.isdigit()]
+    unproven = [axis for axis, e in enumerate(dimensions) if not is_known(e)]
     free = next(
-        (axis for axis in unproven if dimensions[axis] == "-1"), unproven[-1] if unproven else None
+        (axis for axis in unproven if dimensions[axis] == as_node(-1)),
+        unproven[-1] if unproven else None,
     )
     if free is not None:
         dimensions[free] = _left_over(code, dimensions, free, have)
-    for axis, text in enumerate(texts):
-        if axis != free and number_in(text) == -1:  # known, but NumPy asks the others for it
+    for axis, item in enumerate(items):
+        if axis != free and number_in(item) == -1:  # known, but NumPy asks the others for it
             _refuse_none(code, product(dimensions[:axis] + dimensions[axis + 1 :]))
     if have != product(dimensions):
-        code.fail_if(f"{have} != {product(dimensions)}")
+        code.fail_if(have.differs(product(dimensions)))
     bind_reshaped(code, op, x, dimensions)
 
 
-def _open(code, text):
-    """Source of a dimension that the graph does not know: -1 for what is left over."""
-    return "-1" if number_in(text) == -1 else code.dimension(text)
+def _open(code, item):
+    """A dimension that the graph does not know: -1 for what is left over."""
+    return as_node(-1) if number_in(item) == -1 else code.dimension(item)
 
 
 def _left_over(code, dimensions, free, have):
     """A dimension that takes what the others leave, where it is negative."""
-    text, others = dimensions[free], product(dimensions[:free] + dimensions[free + 1 :])
-    rest = have if others == "1" else f"({have}) // ({others})"
-    if text != "-1":
-        code.fail_if(f"{text} < 0 and ({others}) == 0")
-        return code.variable(f"({rest}) if {text} < 0 else {text}")
+    item, others = dimensions[free], product(dimensions[:free] + dimensions[free + 1 :])
+    rest = have if others == ONE else have // others
+    if item != as_node(-1):
+        code.fail_if(both(item < 0, others.equals(0)))
+        return code.variable(select(item < 0, rest, item))
     _refuse_none(code, others)
-    return rest if rest.isidentifier() or rest.isdigit() else code.derived(rest)
+    return rest if isinstance(rest, Name | Constant) else code.derived(rest)
 
 
 def _refuse_none(code, others):
     """Fail where the other dimensions hold nothing, as then any dimension is left over."""
-    if not others.isdigit() or others == "0":
-        code.fail_if(f"({others}) == 0")
+    if not is_known(others) or others == ZERO:
+        code.fail_if(others.equals(0))
 
 
 RESHAPE = define(
@@ -435,7 +438,7 @@ def _emit_broadcast_to(code, op) -> None:
 
 
 def _known(dimension):
-    return int(dimension) if dimension.isdigit() else None
+    return dimension.value if is_known(dimension) else None
 
 
 BROADCAST_TO = define(
@@ -518,10 +521,10 @@ def _emit_sum_to(code, op) -> None:
         known = result.spec.shape[axis]
         if code.same(mine, dimension):
             kept.append(True)
-        elif dimension == "1":
-            kept.append(mine == "1")
+        elif dimension == ONE:
+            kept.append(mine == ONE)
         elif known is None:
-            code.fail_if(f"{dimension} != 1 and {dimension} != {mine}")
+            code.fail_if(both(dimension.differs(1), dimension.differs(mine)))
             kept.append(dimension)
         else:
             code.equate(mine, dimension)

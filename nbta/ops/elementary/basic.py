@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nbta.codegen.fusion import Elementary, Elementwise, by_kind
-from nbta.codegen.values import Scalar, cast_text, product
+from nbta.codegen.fusion import (
+    Elementary,
+    Elementwise,
+    ElementwiseOf,
+    as_it_is,
+    by_kind,
+    calling,
+    numpy_name,
+    parts_of,
+)
+from nbta.codegen.values import Scalar, product, typed
 from nbta.graph.operation import NotDifferentiable, Spec
-from nbta.loops import accumulate, assign, over
+from nbta.loops import accumulate, assign, call, over
 from nbta.ops.core.arithmetic import counted, divide, equal, greater, numbers, square, where
 from nbta.ops.core.descriptions import POWERS, SIGNED
 from nbta.ops.core.dispatch import CONSTANT, apply, exported
@@ -150,7 +161,7 @@ _FACTORS = (1, 2, 3)
 _BY_LIBRARY = os.environ.get("NBTA_LIBRARY_POWERS") == "1"
 
 
-class _EmitPower(Elementwise):
+class _EmitPower(ElementwiseOf):
     """Small constant exponents are products and roots; integers have no negative ones."""
 
     def __init__(self):
@@ -163,20 +174,20 @@ class _EmitPower(Elementwise):
         if exponents.dtype.kind == "i" and _constant(exponents) is None:
             _refuse_negative(code, code.value(exponents))
         elif exponents.dtype.kind == "i" and _constant(exponents) < 0:
-            code.fail_if("True")
+            code.fail_if(True)
         return super().__call__(code, op)
 
 
 def _emit_power(op, base, exponent):
     factors = _constant(op.inputs[1])
     if factors in _FACTORS:
-        return " * ".join([base] * int(factors.real))
+        return reduce(operator.mul, [base] * int(factors.real))
     if op.inputs[0].dtype.kind == "f":
         halves = 0 if factors is None or _BY_LIBRARY else 2 * factors
         if 0 < abs(halves) <= MOST_HALVES and halves == int(halves):
-            return f"half_integer_power({base}, {int(halves)})"
-        return f"{base} ** {exponent}"
-    return f"integer_power(int64({base}), uint64({exponent}))"
+            return call("half_integer_power", base, int(halves))
+        return base**exponent
+    return call("integer_power", call("int64", base), call("uint64", exponent))
 
 
 def _constant(tensor):
@@ -190,11 +201,11 @@ def _constant(tensor):
 
 def _refuse_negative(code, value):
     if isinstance(value, Scalar):
-        return code.fail_if(f"{value.text} < 0")
+        return code.fail_if(value.item < 0)
     found, index = code.name("q"), code.name("i")
-    code.add(assign(found, "False"))
+    code.add(assign(found, False))
     with code.nest(over(index, product(value.dimensions))):
-        code.add(accumulate(found, f"{value.at(index)} < 0", "|"))
+        code.add(accumulate(found, value.at(index) < 0, "|"))
     return code.fail_if(found)
 
 
@@ -254,7 +265,7 @@ def float_power(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array
     return power(cast(x, dtype), cast(y, dtype), name=name)
 
 
-@unary("Log1p", np.log1p, lambda x, y: 1 / (1 + x), emit=Elementary("log1p", "np.log1p"))
+@unary("Log1p", np.log1p, lambda x, y: 1 / (1 + x), emit=Elementary("log1p", numpy_name("log1p")))
 def log1p(x: ArrayLike, *, name: str | None = None) -> Array:
     """``log(1 + x)``, accurate near 0, as `numpy.log1p`.
 
@@ -269,7 +280,7 @@ def log1p(x: ArrayLike, *, name: str | None = None) -> Array:
     "Sqrt",
     np.sqrt,
     lambda x, y: 0.5 / y,
-    emit=Elementary("sqrt", "np.sqrt", compiled=math.sqrt),
+    emit=Elementary("sqrt", numpy_name("sqrt"), compiled=math.sqrt),
     spreads=True,
 )
 def sqrt(x: ArrayLike, *, name: str | None = None) -> Array:
@@ -303,11 +314,11 @@ def cbrt(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-def _emit_rsqrt(op, text):
-    return f"{cast_text('1', op.inputs[0].dtype)} / sqrt({text})"
+def _emit_rsqrt(op, item):
+    return typed(1, op.inputs[0].dtype) / call("sqrt", item)
 
 
-@unary("Rsqrt", _rsqrt, lambda x, y: -0.5 * y / x, emit=Elementwise(_emit_rsqrt, "f"))
+@unary("Rsqrt", _rsqrt, lambda x, y: -0.5 * y / x, emit=ElementwiseOf(_emit_rsqrt, "f"))
 def rsqrt(x: ArrayLike, *, name: str | None = None) -> Array:
     """One over the square root.
 
@@ -366,8 +377,8 @@ def softplus(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-def _emit_relu(op, text):
-    return f"maximum({text}, {cast_text('0', op.inputs[0].dtype)})"
+def _emit_relu(op, item):
+    return call("maximum", item, typed(0, op.inputs[0].dtype))
 
 
 def _relu_gradient(op, dy):
@@ -382,7 +393,7 @@ def _relu_gradient(op, dy):
     floats=False,
     infer=real_only,
     pullback=_relu_gradient,
-    emit=Elementwise(_emit_relu, "biuf"),
+    emit=ElementwiseOf(_emit_relu, "biuf"),
     cheap=True,
 )
 def relu(x: ArrayLike, *, name: str | None = None) -> Array:
@@ -460,7 +471,7 @@ def _arctan2_gradient(y, x, angle, dangle):
     _arctan2_gradient,
     infer=real_only,
     floats=True,
-    emit=Elementary("atan2", compiled=math.atan2, arity=2),
+    emit=Elementary("atan2", compiled=math.atan2),
 )
 def arctan2(y: ArrayLike, x: ArrayLike, *, name: str | None = None) -> Array:
     """Angle of the point ``(x, y)`` in radians, from -pi to pi, as `numpy.arctan2`.
@@ -505,7 +516,7 @@ def _abs_gradient(op, dy):
 
 
 ABS = define_elementwise(
-    "Abs", _infer_abs, np.abs, _abs_gradient, emit=by_kind("{}", "abs({})"), cheap=True
+    "Abs", _infer_abs, np.abs, _abs_gradient, emit=by_kind(as_it_is, calling("abs")), cheap=True
 )
 
 
@@ -536,7 +547,7 @@ def abs(x: ArrayLike, *, name: str | None = None) -> Array:
     np.sign,
     STEPS,
     floats=False,
-    emit=Elementwise("sign({})", "iuf"),
+    emit=Elementwise(calling("sign"), "iuf"),
     cheap=True,
     infer=numbers,
     family=SIGNED,
@@ -551,7 +562,7 @@ def sign(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@unary("Floor", np.floor, STEPS, infer=real_only, emit=Elementwise("floor({})", "f"))
+@unary("Floor", np.floor, STEPS, infer=real_only, emit=Elementwise(calling("floor"), "f"))
 def floor(x: ArrayLike, *, name: str | None = None) -> Array:
     """The largest integer that is at most ``x``, as a float, as `numpy.floor`; it has no gradient.
 
@@ -562,13 +573,12 @@ def floor(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-def _emit_is_finite(op, text):
+def _emit_is_finite(op, item):
     """What is not, less itself is NaN."""
-    parts = (f"{text}.real", f"{text}.imag") if op.inputs[0].dtype.kind == "c" else (text,)
-    return " & ".join(f"({part} - {part} == 0)" for part in parts)
+    return reduce(operator.and_, ((part - part).equals(0) for part in parts_of(op, item)))
 
 
-@unary("IsFinite", np.isfinite, INTEGER, infer=truth, emit=Elementwise(_emit_is_finite, "fc"))
+@unary("IsFinite", np.isfinite, INTEGER, infer=truth, emit=ElementwiseOf(_emit_is_finite, "fc"))
 def isfinite(x: ArrayLike, *, name: str | None = None) -> Array:
     """Whether each element is neither infinite nor NaN, as `numpy.isfinite`.
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nbta.codegen.fusion import Elementwise, by_kind
-from nbta.codegen.values import cast_text
+from nbta.codegen.fusion import Elementwise, ElementwiseOf, by_kind
+from nbta.codegen.values import typed
 from nbta.errors import invalid
+from nbta.loops import between, negated, select
 from nbta.ops.core.arithmetic import add, counted
 from nbta.ops.core.descriptions import BITS, DIVISIBLE, WHOLE
 from nbta.ops.core.dispatch import apply, exported, stands_for
@@ -35,7 +37,7 @@ def _whole(*specs):
 
 
 @binary(
-    "BitwiseAnd", np.bitwise_and, INTEGER, infer=_bits, emit=Elementwise("{} & {}", "biu"),
+    "BitwiseAnd", np.bitwise_and, INTEGER, infer=_bits, emit=Elementwise(operator.and_, "biu"),
     family=BITS, cheap=True,
 )  # fmt: skip
 def bitwise_and(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
@@ -49,7 +51,7 @@ def bitwise_and(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array
 
 
 @binary(
-    "BitwiseOr", np.bitwise_or, INTEGER, infer=_bits, emit=Elementwise("{} | {}", "biu"),
+    "BitwiseOr", np.bitwise_or, INTEGER, infer=_bits, emit=Elementwise(operator.or_, "biu"),
     family=BITS, cheap=True,
 )  # fmt: skip
 def bitwise_or(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
@@ -63,7 +65,7 @@ def bitwise_or(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
 
 
 @binary(
-    "BitwiseXor", np.bitwise_xor, INTEGER, infer=_bits, emit=Elementwise("{} ^ {}", "biu"),
+    "BitwiseXor", np.bitwise_xor, INTEGER, infer=_bits, emit=Elementwise(operator.xor, "biu"),
     family=BITS, cheap=True,
 )  # fmt: skip
 def bitwise_xor(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
@@ -77,7 +79,7 @@ def bitwise_xor(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array
 
 
 INVERT = define_elementwise(
-    "Invert", _bits, np.invert, INTEGER, emit=Elementwise(by_kind("not {}", "~{}"), "biu"),
+    "Invert", _bits, np.invert, INTEGER, emit=by_kind(negated, operator.invert, "biu"),
     cheap=True,
 )  # fmt: skip
 
@@ -96,12 +98,12 @@ def invert(x: ArrayLike, *, name: str | None = None) -> Array:
 
 def _emit_left_shift(op, x, count):
     dtype = op.outputs[0].dtype
-    zero = cast_text("0", dtype)
-    return f"({x} << {count} if 0 <= {count} < {8 * dtype.itemsize} else {zero})"
+    fits = between(0, "<=", count, "<", 8 * dtype.itemsize)
+    return select(fits, x << count, typed(0, dtype))
 
 
 @binary(
-    "LeftShift", np.left_shift, INTEGER, infer=_whole, emit=Elementwise(_emit_left_shift, "iu"),
+    "LeftShift", np.left_shift, INTEGER, infer=_whole, emit=ElementwiseOf(_emit_left_shift, "iu"),
     family=WHOLE, cheap=True,
 )  # fmt: skip
 def left_shift(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
@@ -119,13 +121,13 @@ def left_shift(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
 def _emit_right_shift(op, x, count):
     dtype = op.outputs[0].dtype
     bits = 8 * dtype.itemsize
-    rest = cast_text("0", dtype) if dtype.kind == "u" else f"{x} >> {cast_text(bits - 1, dtype)}"
-    return f"({x} >> {count} if 0 <= {count} < {bits} else {rest})"
+    rest = typed(0, dtype) if dtype.kind == "u" else x >> typed(bits - 1, dtype)
+    return select(between(0, "<=", count, "<", bits), x >> count, rest)
 
 
 @binary(
-    "RightShift", np.right_shift, INTEGER, infer=_whole, emit=Elementwise(_emit_right_shift, "iu"),
-    family=WHOLE, cheap=True,
+    "RightShift", np.right_shift, INTEGER, infer=_whole,
+    emit=ElementwiseOf(_emit_right_shift, "iu"), family=WHOLE, cheap=True,
 )  # fmt: skip
 def right_shift(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """``x`` shifted to the right by ``y`` bits, as `numpy.right_shift`: ``x / 2**y`` rounded down.

@@ -5,13 +5,15 @@ from __future__ import annotations
 import builtins
 import math
 import operator
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nbta.codegen.fusion import Elementary, Elementwise
+from nbta.codegen.fusion import INF, Elementary, Elementwise, ElementwiseOf, parts_of
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor, is_inexact
+from nbta.loops import call, either, select
 from nbta.ops.core.arithmetic import (
     divide,
     equal,
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike
 
 
-@unary("Ceil", np.ceil, STEPS, infer=real_only, emit=Elementwise("-floor(-{})", "f"))
+@unary("Ceil", np.ceil, STEPS, infer=real_only, emit=Elementwise(lambda x: -call("floor", -x), "f"))
 def ceil(x: ArrayLike, *, name: str | None = None) -> Array:
     """The smallest integer that is at least ``x``, as a float, as `numpy.ceil`; it has no gradient.
 
@@ -57,7 +59,7 @@ def ceil(x: ArrayLike, *, name: str | None = None) -> Array:
     np.trunc,
     STEPS,
     infer=real_only,
-    emit=Elementwise("(floor({0}) if {0} >= 0 else -floor(-{0}))", "f"),
+    emit=Elementwise(lambda x: select(x >= 0, call("floor", x), -call("floor", -x)), "f"),
 )
 def trunc(x: ArrayLike, *, name: str | None = None) -> Array:
     """``x`` rounded towards 0, as a float, as `numpy.trunc`; it has no gradient.
@@ -80,12 +82,11 @@ def rint(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-def _emit_is_nan(op, text):
-    parts = (f"{text}.real", f"{text}.imag") if op.inputs[0].dtype.kind == "c" else (text,)
-    return " | ".join(f"({part} != {part})" for part in parts)
+def _emit_is_nan(op, item):
+    return reduce(operator.or_, (part.differs(part) for part in parts_of(op, item)))
 
 
-@unary("IsNaN", np.isnan, INTEGER, infer=truth, emit=Elementwise(_emit_is_nan, "fc"))
+@unary("IsNaN", np.isnan, INTEGER, infer=truth, emit=ElementwiseOf(_emit_is_nan, "fc"))
 def isnan(x: ArrayLike, *, name: str | None = None) -> Array:
     """Whether each element is NaN, as `numpy.isnan`.
 
@@ -96,12 +97,11 @@ def isnan(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-def _emit_is_infinite(op, text):
-    parts = (f"{text}.real", f"{text}.imag") if op.inputs[0].dtype.kind == "c" else (text,)
-    return " | ".join(f"(abs({part}) == inf)" for part in parts)
+def _emit_is_infinite(op, item):
+    return reduce(operator.or_, (call("abs", part).equals(INF) for part in parts_of(op, item)))
 
 
-@unary("IsInf", np.isinf, INTEGER, infer=truth, emit=Elementwise(_emit_is_infinite, "fc"))
+@unary("IsInf", np.isinf, INTEGER, infer=truth, emit=ElementwiseOf(_emit_is_infinite, "fc"))
 def isinf(x: ArrayLike, *, name: str | None = None) -> Array:
     """Whether each element is infinite, as `numpy.isinf`.
 
@@ -118,7 +118,7 @@ def isinf(x: ArrayLike, *, name: str | None = None) -> Array:
     lambda x, y, z, dz: (dz * (sign(x) * sign(z)), None),
     infer=real_only,
     floats=True,
-    emit=Elementary("copysign", compiled=math.copysign, arity=2),
+    emit=Elementary("copysign", compiled=math.copysign),
 )
 def copysign(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """``x`` with the sign of ``y``, as `numpy.copysign`; the derivative at 0 is 0.
@@ -136,7 +136,7 @@ def copysign(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     lambda x, y, z, dz: (dz, -dz * trunc(divide(x, y))),
     infer=real_counted,
     family=COUNTED,
-    emit=Elementary("fmod", compiled=np.fmod, arity=2),
+    emit=Elementary("fmod", compiled=np.fmod),
 )
 def fmod(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Remainder of division towards 0, with the sign of ``x``, as `numpy.fmod`.
@@ -160,12 +160,12 @@ def _larger_gradient(first):
     return gradient
 
 
-def _either(sign):
+def _first_if(order):
     """An emitted rule: the first where it is on that side or the second is NaN."""
-    return Elementwise(f"({{0}} if {{0}} {sign} {{1}} or {{1}} != {{1}} else {{1}})", "iuf")
+    return Elementwise(lambda x, y: select(either(order(x, y), y.differs(y)), x, y), "iuf")
 
 
-@binary("FMax", np.fmax, _larger_gradient(lambda x, y: greater(x, y)), emit=_either(">="))
+@binary("FMax", np.fmax, _larger_gradient(lambda x, y: greater(x, y)), emit=_first_if(operator.ge))
 def fmax(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """The larger of two elements, ignoring NaN, as `numpy.fmax`; equal ones share the gradient.
 
@@ -176,7 +176,7 @@ def fmax(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@binary("FMin", np.fmin, _larger_gradient(lambda x, y: less(x, y)), emit=_either("<="))
+@binary("FMin", np.fmin, _larger_gradient(lambda x, y: less(x, y)), emit=_first_if(operator.le))
 def fmin(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """The smaller of two elements, ignoring NaN, as `numpy.fmin`; equal ones share the gradient.
 
@@ -193,7 +193,7 @@ def fmin(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     INTEGER,
     infer=lambda spec: truth(real_only(spec)),
     family=REAL_TRUTHS,
-    emit=Elementwise("(copysign(1.0, {}) < 0)", "f"),
+    emit=Elementwise(lambda x: call("copysign", 1.0, x) < 0, "f"),
 )
 def signbit(x: ArrayLike, *, name: str | None = None) -> Array:
     """Whether the sign bit of each element is set, as it is for -0.0; as `numpy.signbit`.
@@ -211,7 +211,9 @@ def signbit(x: ArrayLike, *, name: str | None = None) -> Array:
     lambda x, y, z, dz: (None, dz * cast(equal(x, 0), dz.dtype)),
     infer=real_only,
     floats=True,
-    emit=Elementwise("({1} if {0} == 0 else (1 if {0} > 0 else (0 if {0} < 0 else {0})))", "f"),
+    emit=Elementwise(
+        lambda x, at_0: select(x.equals(0), at_0, select(x > 0, 1, select(x < 0, 0, x))), "f"
+    ),
 )
 def heaviside(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """0 for negative ``x``, 1 for positive ``x`` and ``y`` at 0, as `numpy.heaviside`.

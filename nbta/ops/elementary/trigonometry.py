@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nbta.codegen.fusion import Elementary, Elementwise
-from nbta.codegen.values import cast_text
+from nbta.codegen.fusion import Elementary, ElementwiseOf
+from nbta.codegen.values import typed
+from nbta.loops import call, select
 from nbta.ops.core.arithmetic import add, equal, imag, less, multiply, real, square, where
 from nbta.ops.core.descriptions import FLOATS
 from nbta.ops.core.dispatch import exported, stands_for
@@ -151,7 +152,7 @@ def _hypot_gradient(x, y, length, dlength):
     _hypot_gradient,
     infer=real_only,
     floats=True,
-    emit=Elementary("hypot", compiled=math.hypot, arity=2),
+    emit=Elementary("hypot", compiled=math.hypot),
 )
 def hypot(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """``sqrt(x**2 + y**2)``, without overflow, as `numpy.hypot`; its gradient at the origin is 0.
@@ -287,8 +288,8 @@ def _sinc_slope(x, y):
 
 
 def _emit_sinc(op, x):
-    y = f"({cast_text(repr(math.pi), op.inputs[0].dtype)} * {x})"
-    return f"(1 if {x} == 0 else sin{y} / {y})"
+    y = typed(math.pi, op.inputs[0].dtype) * x
+    return select(x.equals(0), 1, call("sin", y) / y)
 
 
 def _sinc(x):
@@ -296,7 +297,7 @@ def _sinc(x):
 
 
 @stands_for("sinc", numpy=1)
-@unary("Sinc", _sinc, _sinc_slope, infer=real_only, emit=Elementwise(_emit_sinc, "f"))
+@unary("Sinc", _sinc, _sinc_slope, infer=real_only, emit=ElementwiseOf(_emit_sinc, "f"))
 def sinc(x: ArrayLike, *, name: str | None = None) -> Array:
     """``sin(pi * x) / (pi * x)``, and 1 at 0, as `numpy.sinc`.
 

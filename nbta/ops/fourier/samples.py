@@ -10,11 +10,11 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from nbta import shapes
-from nbta.codegen.values import NUMBERS, cast_text
-from nbta.codegen.windows import held
+from nbta.codegen.values import NUMBERS, typed
+from nbta.codegen.windows import added, held
 from nbta.errors import invalid
 from nbta.graph.operation import Spec, Tensor
-from nbta.loops import assign, do, over
+from nbta.loops import assign, call, do, over
 from nbta.ops.axes.reductions import sum as sum_
 from nbta.ops.axes.sorting import argsort, searchsorted
 from nbta.ops.core.arithmetic import (
@@ -464,20 +464,19 @@ def _emit_correlate(code, op) -> None:
     a, v = map(code.value, op.inputs[:2])
     before, after = (code.integer(tensor) for tensor in op.inputs[2:])
     dtype, (long,), (short,) = op.outputs[0].dtype, a.dimensions, v.dimensions
-    count = held(code, code.variable(f"{long} - {short} + 1 + {before} + {after}"),
+    count = held(code, code.variable(long - short + 1 + before + after),
                  op.outputs[0].spec.shape[0])  # fmt: skip
-    code.fail_if(f"{count} < 0")
+    code.fail_if(count < 0)
     block = code.result(op, dimensions=(count,))
     i, j, item, place = map(code.name, "ijxk")
-    code.add(do("clear", block.base.name, block.offset or 0, count))
-    plus = "|" if dtype.kind == "b" else "+"
+    code.add(do("clear", block.base.name, block.offset, count))
     with code.nest(over(j, short)):
-        code.add(assign(item, v.at(j)), assign(place, f"{j} - {before}"))
-        first, end = f"max(0, 0 - {place})", f"min({count}, {long} - {place})"
+        code.add(assign(item, v.at(j)), assign(place, j - before))
+        first, end = call("max", 0, 0 - place), call("min", count, long - place)
         with code.nest(over(i, first, end)):
-            at, met = block.at(i), a.at(f"({i} + {place})")
+            at, met = block.at(i), a.at(i + place)
             term = emit_product(op, (met, item), op.attrs.get("adjoints", (False, False)))
-            code.add(assign(at, cast_text(f"{at} {plus} {term}", dtype)))
+            code.add(assign(at, typed(added(at, term, dtype), dtype)))
     return None
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from nbta.codegen.values import product
 from nbta.errors import invalid
 from nbta.graph.operation import Spec
-from nbta.loops import Evaluate, call_at
+from nbta.loops import Constant, Evaluate, call_at
 from nbta.ops.core.arithmetic import divide, multiply, real
 from nbta.ops.core.axis_arguments import operand
 from nbta.ops.core.dispatch import apply, define, exported, stands_for
@@ -49,10 +49,10 @@ def _emit(code, op) -> None:
     """Line by line, through a buffer of one more line."""
     x = code.value(op.inputs[0])
     *outer, n = map(code.canonical, x.dimensions)
-    code.fail_if(f"{n} == 0")
+    code.fail_if(n.equals(0))
     block = code.result(op, dimensions=x.dimensions)
-    room = code.new(x.dtype, ("2", n))
-    places = [address_of(one, "0") for one in (x, block, room)]
+    room = code.new(x.dtype, (Constant(2), n))
+    places = [address_of(one, 0) for one in (x, block, room)]
     helper = code.helper(f"fourier_{x.dtype.name}")
     transformed = call_at(helper, *places, n, product(outer), op.attrs["sign"])
     code.add(Evaluate(transformed))

@@ -12,6 +12,8 @@ from nbta.codegen.windows import move, window
 from nbta.dtypes import as_dtype
 from nbta.errors import invalid
 from nbta.graph.operation import Spec, Tensor
+from nbta.loops import select
+from nbta.loops.nodes import ZERO
 from nbta.ops.core.arithmetic import logical_or, multiply
 from nbta.ops.core.axis_arguments import integers, one_axis, operand
 from nbta.ops.core.axis_arguments import within as places_of
@@ -826,17 +828,17 @@ def _emit_roll(code, op) -> None:
     value, axis = code.value(op.inputs[0]), op.attrs["axis"] % op.inputs[0].spec.rank
     count, shift = code.canonical(value.dimensions[axis]), code.integer(op.inputs[1])
     block = code.result(op, dimensions=value.dimensions)
-    first = code.variable(f"({shift}) % {count} if {count} > 0 else 0")
-    rest = code.variable(f"{count} - {first}")
+    first = code.variable(select(count > 0, shift % count, 0))
+    rest = code.variable(count - first)
     target, source = window(code, block), window(code, value)
-    for length, to, of in ((first, "0", rest), (rest, first, "0")):
+    for length, to, of in ((first, ZERO, rest), (rest, first, ZERO)):
         dimensions = (*value.dimensions[:axis], length, *value.dimensions[axis + 1 :])
         move(code, dimensions, *(w.moved(*_at(axis, place, len(dimensions)))
                               for w, place in ((target, to), (source, of))))  # fmt: skip
 
 
 def _at(axis, place, rank):
-    return [place if k == axis else "0" for k in range(rank)]
+    return [place if k == axis else ZERO for k in range(rank)]
 
 
 ROLL = define(

@@ -10,12 +10,23 @@ import numpy as np
 
 from nbta import shapes
 from nbta.codegen.fusion import spread
-from nbta.codegen.values import Block, Scalar, cast_text, product, times, total
-from nbta.codegen.windows import clear, held, integer, move, offset_of, position, strides_of, window
+from nbta.codegen.values import Block, Scalar, product, times, total, typed
+from nbta.codegen.windows import (
+    added,
+    clear,
+    held,
+    integer,
+    move,
+    offset_of,
+    position,
+    strides_of,
+    window,
+)
 from nbta.dtypes import as_dtype
 from nbta.errors import invalid, out_of_range
 from nbta.graph.operation import Addend, NotDifferentiable, Spec, Tensor
-from nbta.loops import assign, do, over, when
+from nbta.loops import assign, both, call, do, either, over, select, when
+from nbta.loops.nodes import ONE, ZERO
 from nbta.ops.core.arithmetic import equal, maximum, minimum, mod, where
 from nbta.ops.core.axis_arguments import within
 from nbta.ops.core.dimensions import pattern_of
@@ -135,8 +146,8 @@ def _emit_take(code, op) -> None:
 
 
 def _copy_row(target, to, source, of, length):
-    if length == "1":
-        return assign(f"{target.name}[{to}]", f"{source.name}[{of}]")
+    if length == ONE:
+        return assign(target.name[to], source.name[of])
     return do("copy", target.name, to, source.name, of, length)
 
 
@@ -144,11 +155,11 @@ def _take_one(code, op, x, axis):
     index = code.variable(_as_int(op.inputs[1].dtype, code.scalar(op.inputs[1])), "k")
     place = position(code, index, x.dimensions[axis])
     around = window(code, x)
-    found = around.moved(*("0",) * axis, place, *("0",) * (len(x.dimensions) - axis - 1))
+    found = around.moved(*(ZERO,) * axis, place, *(ZERO,) * (len(x.dimensions) - axis - 1))
     dimensions = x.dimensions[:axis] + x.dimensions[axis + 1 :]
     if not dimensions:
-        return code.bind(op.outputs[0], code.local(f"{x.base.name}[{found.offset}]", x.dtype))
-    if all(dimension == "1" for dimension in x.dimensions[:axis]):
+        return code.bind(op.outputs[0], code.local(x.base.name[found.offset], x.dtype))
+    if all(dimension == ONE for dimension in x.dimensions[:axis]):
         return code.bind(op.outputs[0], Block(x.base, dimensions, offset_of(code, found)))
     block = code.result(op, dimensions=dimensions)
     strides = around.strides[:axis] + around.strides[axis + 1 :]
@@ -156,8 +167,8 @@ def _take_one(code, op, x, axis):
     return move(code, dimensions, window(code, block), source)
 
 
-def _as_int(dtype, text):
-    return text if dtype == "int64" else f"int64({text})"
+def _as_int(dtype, index):
+    return index if dtype == "int64" else call("int64", index)
 
 
 class _Rows:
@@ -166,25 +177,25 @@ class _Rows:
     def __init__(self, code, dimensions, axis, indices):
         self.before, self.length = product(dimensions[:axis]), product(dimensions[axis + 1 :])
         self.dimension, self._indices = dimensions[axis], indices
-        self.count = "1" if isinstance(indices, Scalar) else product(indices.dimensions)
+        self.count = ONE if isinstance(indices, Scalar) else product(indices.dimensions)
 
     def each(self, code):
         """A block in which the number before, the index and the row's number have names."""
         return _Nested(code, self)
 
     def place_of(self, outer, place):
-        """Source of which row of the tensor one is, all axes before taken as one."""
-        return place if outer == "0" else total(times(outer, self.dimension), place)
+        """Which row of the tensor one is, all axes before taken as one."""
+        return place if outer == ZERO else total(times(outer, self.dimension), place)
 
     def index_of(self, outer, row):
-        """Source of which row one is of those that the indices name."""
-        return row if outer == "0" else total(times(outer, self.count), row)
+        """Which row one is of those that the indices name."""
+        return row if outer == ZERO else total(times(outer, self.count), row)
 
     def item(self, row):
-        """Source of an index."""
+        """An index."""
         indices = self._indices
-        text = indices.text if isinstance(indices, Scalar) else indices.at(row)
-        return _as_int(indices.dtype, text)
+        index = indices.item if isinstance(indices, Scalar) else indices.at(row)
+        return _as_int(indices.dtype, index)
 
 
 class _Nested:
@@ -195,23 +206,23 @@ class _Nested:
 
     def __enter__(self):
         code, rows = self._code, self._rows
-        outer, row, place = "0", code.name("j"), code.name("k")
+        outer, row, place = ZERO, code.name("j"), code.name("k")
         header = over(row, rows.count)
-        if rows.before != "1":  # there may be none, and indices are to be right all the same
+        if rows.before != ONE:  # there may be none, and indices are to be right all the same
             with code.nest(header):
                 self._check(rows.item(row))
             outer = code.name("i")
             code.lines = code.lines.nest(over(outer, rows.before))
         code.lines = code.lines.nest(header)
         code.add(assign(place, rows.item(row)))
-        if rows.before == "1":
+        if rows.before == ONE:
             self._check(place)
-        code.add(assign(place, f"{place} + {rows.dimension} if {place} < 0 else {place}"))
+        code.add(assign(place, select(place < 0, place + rows.dimension, place)))
         return outer, place, row
 
     def _check(self, index):
         dimension = self._rows.dimension
-        self._code.fail_if(f"{index} < -{dimension} or {index} >= {dimension}")
+        self._code.fail_if(either(index < -dimension, index >= dimension))
 
     def __exit__(self, *_):
         self._code.lines = self._around
@@ -391,32 +402,31 @@ def _emit_scatter(code, op) -> None:
     x, indices, updates = op.inputs
     dimensions = code.dimensions(x)
     axis = op.attrs["axis"] % len(dimensions)
-    index, added = code.value(indices), code.value(updates)
+    index, update = code.value(indices), code.value(updates)
     rows = _Rows(code, dimensions, axis, index)
     groups = dimensions[:axis], index.dimensions, dimensions[axis + 1 :]
-    steps = spread(code, added.dimensions, sum(map(len, groups)), sum(groups, ()))
+    steps = spread(code, update.dimensions, sum(map(len, groups)), sum(groups, ()))
     block = code.changed(op)
     with rows.each(code) as (outer, place, row):
         start = total(block.offset, times(rows.place_of(outer, place), rows.length))
         numbers = _numbers(code, groups, (outer, row))
         names = [code.name("i") for _ in groups[2]]
         target = total(start, *map(times, names, strides_of(code, groups[2])))
-        source = total("", *map(times, [*numbers, *names], steps))
-        item = added.text if isinstance(added, Scalar) else added.at(source)
-        at = f"{block.base.name}[{target}]"
-        sign = "|" if block.dtype.kind == "b" else "+"
+        source = total(*map(times, [*numbers, *names], steps))
+        item = update.item if isinstance(update, Scalar) else update.at(source)
+        at = block.base.name[target]
         headers = [over(i, e) for i, e in zip(names, groups[2], strict=True)]
-        item = f"{at} {sign} {item}" if adds else item
-        code.nested(headers, assign(at, cast_text(item, block.dtype)))
+        item = added(at, item, block.dtype) if adds else item
+        code.nested(headers, assign(at, typed(item, block.dtype)))
 
 
 def _numbers(code, groups, counters):
-    """Source of indices along the axes of groups that are walked as one."""
+    """Indices along the axes of groups that are walked as one."""
     found = []
     for dimensions, counter in zip(groups[:2], counters, strict=True):
         for axis, step in enumerate(strides_of(code, dimensions)):
-            text = counter if step == "1" else f"({counter} // ({step}))"
-            found.append(f"({text} % {dimensions[axis]})" if axis else text)
+            index = counter if step == ONE else counter // step
+            found.append(index % dimensions[axis] if axis else index)
     return found
 
 
@@ -489,16 +499,16 @@ def _evaluate_one_hot(indices, depth, *, dtype, dimension):
 def _emit_one_hot(code, op) -> None:
     """Zeros, and a one where each index says."""
     indices, depth = code.value(op.inputs[0]), code.variable(integer(code, op.inputs[1]), "k")
-    length = held(code, code.derived(f"max(0, {depth})"), op.outputs[0].spec.shape[-1])
+    length = held(code, code.derived(call("max", 0, depth)), op.outputs[0].spec.shape[-1])
     block = code.result(op, dimensions=(*indices.dimensions, length))
     clear(code, block)
     j, k = code.name("j"), code.name("k")
     scalar = isinstance(indices, Scalar)
-    text = _as_int(indices.dtype, indices.text if scalar else indices.at(j))
+    index = _as_int(indices.dtype, indices.item if scalar else indices.at(j))
     with code.nest(over(j, product(indices.dimensions))):
-        code.add(assign(k, text))
-        with code.nest(when(f"{k} >= 0 and {k} < {length}")):
-            code.add(assign(block.at(total(times(j, length), k)), cast_text("1", block.dtype)))
+        code.add(assign(k, index))
+        with code.nest(when(both(k >= 0, k < length))):
+            code.add(assign(block.at(total(times(j, length), k)), typed(1, block.dtype)))
 
 
 ONE_HOT = define(

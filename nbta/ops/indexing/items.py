@@ -12,7 +12,7 @@ import numpy as np
 from nbta import shapes
 from nbta.codegen import windows
 from nbta.codegen.fusion import put_at_once, spread
-from nbta.codegen.values import Block, Scalar, Vector, cast_text, times
+from nbta.codegen.values import Block, Scalar, Vector, is_known, times, typed, uncast
 from nbta.codegen.windows import (
     Window,
     clipped,
@@ -30,7 +30,8 @@ from nbta.codegen.windows import (
 from nbta.dtypes import check_plain
 from nbta.errors import NbtaError, invalid, out_of_range
 from nbta.graph.operation import Addend, Spec, Tensor
-from nbta.loops import assign
+from nbta.loops import Constant, Expression, Name, assign, call, either, select
+from nbta.loops.nodes import ONE, ZERO, as_node
 from nbta.ops.core.dimensions import pattern_of
 from nbta.ops.core.dispatch import (
     apply,
@@ -196,28 +197,28 @@ def _emit_slice_block(code, op) -> None:
 
 def _emit_length(code, start, size, dimension, clamp):
     """How long a block is along an axis; it must be within it."""
-    left = f"{dimension} - {start}"
+    left = dimension - start
     if number_in(size) is None:
-        length = size if clamp else code.derived(f"{left} if {size} == -1 else {size}")
+        length = size if clamp else code.derived(select(size.equals(-1), left, size))
     else:
-        length = code.derived(left) if size == "-1" and not clamp else size
-    if not length.isdigit():
-        code.fail_if(f"{length} < 0")
+        length = code.derived(left) if size == as_node(-1) and not clamp else size
+    if not is_known(length):
+        code.fail_if(length < 0)
     is_below(code, length, dimension)
-    if not clamp and start != "0":
-        code.fail_if(f"{start} < 0 or {start} > {dimension} - {length}")
+    if not clamp and start != ZERO:
+        code.fail_if(either(start < 0, start > dimension - length))
     return length
 
 
 def _begin(code, start, dimension, length):
     """Where a block begins that is moved inwards if it reaches over the edge."""
-    if start == "0" or code.same(dimension, length):
-        return "0"
-    return code.derived(f"min(max({start}, 0), {dimension} - {length})", "k")
+    if start == ZERO or code.same(dimension, length):
+        return ZERO
+    return code.derived(call("min", call("max", start, 0), dimension - length), "k")
 
 
 def _is_together(code, dimensions, lengths):
-    long = [axis for axis, length in enumerate(lengths) if length != "1"]
+    long = [axis for axis, length in enumerate(lengths) if length != ONE]
     after = range(long[0] + 1, len(dimensions)) if long else ()
     return all(code.same(dimensions[axis], lengths[axis]) for axis in after)
 
@@ -353,8 +354,8 @@ def _emit_add(code, op) -> None:
     """A tensor with values added to a block."""
     target, dimensions, value = _changed_block(code, op)
     if isinstance(value, Scalar):
-        text = cast_text(f"{code.scalar(op.inputs[0])} + {value.text}", value.dtype)
-        return code.bind(op.outputs[0], code.local(text, value.dtype))
+        item = typed(code.scalar(op.inputs[0]) + value.item, value.dtype)
+        return code.bind(op.outputs[0], code.local(item, value.dtype))
     return put(code, dimensions, target, value, strides_of(code, dimensions), adds=True)
 
 
@@ -463,9 +464,9 @@ def slice(x: ArrayLike, begin: ShapeLike, size: ShapeLike, *, name: str | None =
 class Part:
     """What a key takes of an axis: ``count`` items, or a single one where that is None."""
 
-    start: str
-    count: str | None
-    step: str = "1"
+    start: Expression
+    count: Expression | None
+    step: Expression = ONE
     whole: bool = False
 
 
@@ -496,79 +497,78 @@ def parts_of(code, key, scalars, dimensions, x) -> list:
     return found
 
 
-def _bound_of(code, text):
+def _bound_of(code, bound):
     """A bound of a slice in a variable: one for all slices of an iteration that have it."""
-    stays = text.removeprefix("int64(").removesuffix(")").isidentifier()
-    return code.derived(text, "k") if stays else code.variable(text, "k")
+    stays = type(uncast(bound)) is Name
+    return code.derived(bound, "k") if stays else code.variable(bound, "k")
 
 
-def _place_of(code, text, index, x, axis, dimension):
+def _place_of(code, place, index, x, axis, dimension):
     """Where an index is in an axis, counted from the first item."""
-    text = code.variable(text, "k")
+    place = code.variable(place, "k")
     if code.is_within(index, x, axis):
-        return text
-    return position(code, text, dimension, code.guard(index, dimension))
+        return place
+    return position(code, place, dimension, code.guard(index, dimension))
 
 
 def _slice(code, start, stop, step, dimension):
     """A slice of an axis; bounds are numbers, variables or None."""
     start, stop, step = map(clipped, (start, stop, 1 if step is None else step))
-    if isinstance(step, str):
-        code.fail_if(f"{step} == 0 or {step} < {-SLICE_BOUND}")
-    if dimension.isdigit() and not any(isinstance(n, str) for n in (start, stop, step)):
-        found = range(int(dimension))[start:stop:step]
-        whole = len(found) == int(dimension) and step > 0
-        return Part(str(found.start), str(len(found)), str(step), whole)
+    if isinstance(step, Expression):
+        code.fail_if(either(step.equals(0), step < -SLICE_BOUND))
+    if is_known(dimension) and not any(isinstance(n, Expression) for n in (start, stop, step)):
+        found = range(dimension.value)[start:stop:step]
+        whole = len(found) == dimension.value and step > 0
+        return Part(as_node(found.start), Constant(len(found)), as_node(step), whole)
     if stop is None and step == 1 and start in (None, 0):
-        return Part("0", dimension, "1", True)
+        return Part(ZERO, dimension, ONE, True)
     if step == -1 and start is stop is None:
-        return Part(code.derived(f"{dimension} - 1", "k"), dimension, "-1")
+        return Part(code.derived(dimension - 1, "k"), dimension, as_node(-1))
     lower, upper, first, last = _ends(code, step, dimension)
     start = first if start is None else _bound(code, start, dimension, lower, upper)
     stop = last if stop is None else _bound(code, stop, dimension, lower, upper)
-    return Part(start, _count(code, start, stop, step), str(step))
+    return Part(start, _count(code, start, stop, step), as_node(step))
 
 
 def _ends(code, step, dimension):
     """Within what the bounds of a slice are, and its bounds where none are given."""
-    top = f"{dimension} - 1"
-    if isinstance(step, str):
-        lower = code.derived(f"0 if {step} > 0 else -1", "k")
-        upper = code.derived(f"{dimension} if {step} > 0 else {top}", "k")
-        first = code.derived(f"0 if {step} > 0 else {upper}", "k")
-        return lower, upper, first, code.derived(f"{upper} if {step} > 0 else -1", "k")
+    top = dimension - 1
+    if isinstance(step, Expression):
+        lower = code.derived(select(step > 0, 0, -1), "k")
+        upper = code.derived(select(step > 0, dimension, top), "k")
+        first = code.derived(select(step > 0, 0, upper), "k")
+        return lower, upper, first, code.derived(select(step > 0, upper, -1), "k")
     if step > 0:
-        return "0", dimension, "0", dimension
+        return ZERO, dimension, ZERO, dimension
     upper = code.derived(top, "k")
-    return "-1", upper, upper, "-1"
+    return as_node(-1), upper, upper, as_node(-1)
 
 
 def _bound(code, bound, dimension, lower, upper):
-    if isinstance(bound, str):
-        near, far = f"min({bound}, {upper})", f"max({bound} + {dimension}, {lower})"
-        return code.derived(f"{near} if {bound} >= 0 else {far}", "k")
-    if bound == 0 and lower == "0":
-        return "0"
-    text = f"min({bound}, {upper})" if bound >= 0 else f"max({dimension} - {-bound}, {lower})"
-    return code.derived(text, "k")
+    if isinstance(bound, Expression):
+        near, far = call("min", bound, upper), call("max", bound + dimension, lower)
+        return code.derived(select(bound >= 0, near, far), "k")
+    if bound == 0 and lower == ZERO:
+        return ZERO
+    found = call("min", bound, upper) if bound >= 0 else call("max", dimension - -bound, lower)
+    return code.derived(found, "k")
 
 
 def _count(code, start, stop, step):
     """How many items there are from a bound to another."""
-    if step == 1 and start == "0":
+    if not isinstance(step, Expression) and step == 1 and start == ZERO:
         return stop
     if step in (1, -1):
-        length = f"{stop} - {start}" if step == 1 else f"{start} - {stop}"
-        return code.derived(f"max(0, {length})")
-    up = f"({stop} - {start} - 1) // {step} + 1 if {stop} > {start} else 0"
-    back = str(-step) if isinstance(step, int) else f"-{step}"
-    down = f"({start} - {stop} - 1) // ({back}) + 1 if {start} > {stop} else 0"
+        length = stop - start if step == 1 else start - stop
+        return code.derived(call("max", 0, length))
+    up = select(stop > start, (stop - start - 1) // step + 1, 0)
+    down = select(start > stop, (start - stop - 1) // -step + 1, 0)
     if isinstance(step, int):
         return code.derived(up if step > 0 else down)
-    return code.derived(f"({up}) if {step} > 0 else ({down})")
+    return code.derived(select(step > 0, up, down))
 
 
-def picked(code, value, parts) -> tuple[Window, tuple[str, ...]]:
+def picked(code, value, parts) -> tuple[Window, tuple[Expression, ...]]:
     """What parts of a key take of a block: a window with its dimensions, without new axes."""
     around, real = window(code, value), [part for part in parts if part is not None]
     begun = around.moved(*(part.start for part in real))
@@ -583,7 +583,9 @@ def _pick(code, op, value, parts):
     if not result.spec.rank:
         return code.bind(result, code.local(found.at(), value.dtype))
     counts = iter(counts)
-    dimensions = ["1" if p is None else next(counts) for p in parts if p is None or p.count]
+    dimensions = [
+        ONE if p is None else next(counts) for p in parts if p is None or p.count is not None
+    ]
     dimensions = tuple(
         held(code, *pair) for pair in zip(dimensions, result.spec.shape, strict=True)
     )
@@ -601,11 +603,11 @@ def _lasting(parts):
 def is_together(parts) -> bool:
     """Whether what is taken lies together: all after the first longer part is taken whole."""
     real = [part for part in parts if part is not None]
-    long = [k for k, part in enumerate(real) if part.count not in (None, "1")]
+    long = [k for k, part in enumerate(real) if part.count not in (None, ONE)]
     if not long:
         return True
     first = long[0]
-    return real[first].step == "1" and all(part.whole for part in real[first + 1 :])
+    return real[first].step == ONE and all(part.whole for part in real[first + 1 :])
 
 
 class _Symbolic:
@@ -893,15 +895,15 @@ def _is_constant(part):
 
 def _of_vector(value, part):
     if isinstance(part, int):
-        return Scalar(value.texts[part], value.dtype)
-    return Vector(value.texts[part], value.dtype)
+        return Scalar(value.items[part], value.dtype)
+    return Vector(value.items[part], value.dtype)
 
 
 def _of_scalar(code, op, value):
     if not op.outputs[0].spec.rank:
         return code.bind(op.outputs[0], value)
-    block = code.result(op, dimensions=("1",) * op.outputs[0].spec.rank)
-    return code.add(assign(block.at("0"), value.text))
+    block = code.result(op, dimensions=(ONE,) * op.outputs[0].spec.rank)
+    return code.add(assign(block.at(0), value.item))
 
 
 GETITEM = define(
@@ -1099,11 +1101,11 @@ def _emit_scatter_slice(code, op) -> None:
         return code.call_python(op)
     value, dimensions = code.kept(dy), wanted(code, op)
     for dimension in dimensions:
-        windows.is_below(code, "0", dimension)
+        windows.is_below(code, ZERO, dimension)
     if not dimensions:
         return code.bind(result, code.local(_first(code.value(dy)), result.dtype))
     parts = parts_of(code, key, scalars, dimensions, result)
-    shape = tuple("1" if part is None else part.count for part in _lasting(parts))
+    shape = tuple(ONE if part is None else part.count for part in _lasting(parts))
     if len(shape) != len(value.dimensions):
         return code.call_python(op)
     for mine, theirs in zip(value.dimensions, shape, strict=True):
@@ -1118,12 +1120,12 @@ def _put(code, op, dimensions, parts):
         windows.clear(code, block)
     target, counts = picked(code, block, parts)
     if isinstance(value, Scalar):
-        return code.add(assign(target.at(), value.text))
+        return code.add(assign(target.at(), value.item))
     return move(code, counts, target, window(code, value, counts))
 
 
 def _first(value):
-    return value.text if isinstance(value, Scalar) else value.at("0")
+    return value.item if isinstance(value, Scalar) else value.at(0)
 
 
 SCATTER_SLICE = define(
@@ -1217,14 +1219,14 @@ def _emit_item(code, op) -> None:
     key = aligned(op.attrs["key"], x.spec.shape)
     parts = parts_of(code, key, scalars, code.dimensions(x), x)
     last = _lasting(parts)
-    dimensions = tuple("1" if part is None else part.count for part in last)
+    dimensions = tuple(ONE if part is None else part.count for part in last)
     _equate_long(code, value, dimensions)
     steps = spread(code, code.dimensions(value), len(dimensions), dimensions)
     block = code.changed(op)
     target, _ = picked(code, block, parts)
     strides = iter(target.strides)
     around = Window(
-        target.base, target.offset, tuple("0" if part is None else next(strides) for part in last)
+        target.base, target.offset, tuple(ZERO if part is None else next(strides) for part in last)
     )
     if put_at_once(code, value, dimensions, around, adds=adds):
         return None
@@ -1242,9 +1244,9 @@ def _equate_long(code, value, dimensions):
 def _emit_only_item(code, op, adds):
     """The one item of a scalar."""
     x, value = code.scalar(op.inputs[0]), code.value(op.inputs[1])
-    text = value.text if isinstance(value, Scalar) else value.at("0")
+    item = value.item if isinstance(value, Scalar) else value.at(0)
     dtype = op.outputs[0].dtype
-    return code.bind(op.outputs[0], code.local(f"{x} + {text}" if adds else text, dtype))
+    return code.bind(op.outputs[0], code.local(x + item if adds else item, dtype))
 
 
 SET_ITEM = define_change(

@@ -10,7 +10,7 @@ import numpy as np
 
 from nbta import shapes
 from nbta.codegen import windows
-from nbta.codegen.values import SHORT, Block, Scalar, Vector, times, total
+from nbta.codegen.values import SHORT, Block, Scalar, Vector, is_known, times, total
 from nbta.codegen.windows import (
     Window,
     bind_reshaped,
@@ -23,7 +23,8 @@ from nbta.codegen.windows import (
 from nbta.dtypes import as_plain
 from nbta.errors import invalid
 from nbta.graph.operation import Spec, Tensor
-from nbta.loops import assign
+from nbta.loops import Constant, assign
+from nbta.loops.nodes import ONE, ZERO, as_node
 from nbta.ops.core.axis_arguments import within
 from nbta.ops.core.dispatch import apply, as_array, data_spec, define, exported
 from nbta.ops.core.elementwise import promoted
@@ -100,13 +101,13 @@ def _emit_pad(code, op) -> None:
     widths = op.attrs["widths"]
     widths = widths * len(value.dimensions) if len(widths) == 1 else widths
     dimensions = tuple(
-        held(code, sum_of(code, [dimension, str(sum(pair))]), known)
+        held(code, sum_of(code, [dimension, as_node(sum(pair))]), known)
         for dimension, pair, known in zip(value.dimensions, widths, result.spec.shape, strict=True)
     )
-    text = code.scalar(op.inputs[1])
+    border = code.scalar(op.inputs[1])
     block = code.result(op, dimensions=dimensions)
-    windows.fill(code, block, text)
-    place = window(code, block).moved(*(str(before) for before, _ in widths))
+    windows.fill(code, block, border)
+    place = window(code, block).moved(*(before for before, _ in widths))
     return move(code, value.dimensions, place, window(code, value))
 
 
@@ -275,11 +276,11 @@ def _emit_squeeze(code, op) -> None:
     if axes is None:
         gone = {axis for axis, dimension in enumerate(shape) if dimension == 1}
         for axis in set(range(len(shape))) - gone:
-            code.fail_if(f"{value.dimensions[axis]} == 1")
+            code.fail_if(value.dimensions[axis].equals(1))
     else:
         gone = {axis % len(shape) for axis in axes}
         for axis in gone:
-            code.equate(value.dimensions[axis], "1")
+            code.equate(value.dimensions[axis], ONE)
     bind_reshaped(
         code, op, value, [e for axis, e in enumerate(value.dimensions) if axis not in gone]
     )
@@ -364,7 +365,7 @@ def _emit_expand_dims(code, op) -> None:
     dimensions = list(value.dimensions)
     rank = len(dimensions) + len(axes)
     for axis in sorted(axis % rank for axis in axes):
-        dimensions.insert(axis, "1")
+        dimensions.insert(axis, ONE)
     bind_reshaped(code, op, value, dimensions)
 
 
@@ -476,8 +477,8 @@ def _emit_concatenate(code, op) -> None:
     axis = op.attrs["axis"] % op.outputs[0].spec.rank
     values = [code.kept(tensor) for tensor in op.inputs]
     if all(isinstance(value, Vector) for value in values):
-        texts = sum((value.texts for value in values), ())
-        return code.bind(op.outputs[0], Vector(texts, op.outputs[0].dtype))
+        items = sum((value.items for value in values), ())
+        return code.bind(op.outputs[0], Vector(items, op.outputs[0].dtype))
     values = [code.value(tensor) for tensor in op.inputs]
     first = values[0].dimensions
     for value in values[1:]:
@@ -494,8 +495,8 @@ def _lay(code, block, axis, values, lengths):
     """Put values one after the other."""
     whole, start = window(code, block), []
     for value, length in zip(values, lengths, strict=True):
-        place = ["0"] * len(block.dimensions)
-        place[axis] = f"({total(*start)})" if len(start) > 1 else total(*start)
+        place = [ZERO] * len(block.dimensions)
+        place[axis] = total(*start)
         target = Window(block.base, whole.moved(*place).offset, whole.strides)
         dimensions = (*block.dimensions[:axis], length, *block.dimensions[axis + 1 :])
         move(code, dimensions, target, window(code, value, dimensions))
@@ -575,20 +576,20 @@ def _emit_stack(code, op) -> None:
     for value in values[1:]:
         for mine, theirs in zip(first, value.dimensions, strict=True):
             code.equate(mine, theirs)
-    dimensions = (*first[:axis], str(len(values)), *first[axis:])
+    dimensions = (*first[:axis], Constant(len(values)), *first[axis:])
     block = code.destination(result, result.dtype, dimensions)
     code.bind(result, block)
-    rows = [Block(value.base, (*first[:axis], "1", *first[axis:]), value.offset)
+    rows = [Block(value.base, (*first[:axis], ONE, *first[axis:]), value.offset)
             for value in values]  # fmt: skip
-    return _lay(code, block, axis, rows, ["1"] * len(rows))
+    return _lay(code, block, axis, rows, [ONE] * len(rows))
 
 
 def _stack_scalars(code, op, values):
     result = op.outputs[0]
     if result.dtype.name in SHORT:
-        return code.bind(result, Vector(tuple(value.text for value in values), result.dtype))
-    block = code.result(op, dimensions=(str(len(values)),))
-    return code.add(*(assign(block.at(str(k)), value.text) for k, value in enumerate(values)))
+        return code.bind(result, Vector(tuple(value.item for value in values), result.dtype))
+    block = code.result(op, dimensions=(Constant(len(values)),))
+    return code.add(*(assign(block.at(k), value.item) for k, value in enumerate(values)))
 
 
 STACK = define(
@@ -727,13 +728,10 @@ def _emit_split(code, op) -> None:
 
 
 def _sections(code, dimension, count):
-    code.fail_if(f"{dimension} % {count} != 0")
-    length = (
-        str(int(dimension) // count)
-        if dimension.isdigit()
-        else code.derived(f"{dimension} // {count}")
-    )
-    return [Part(times(str(k), length), length) for k in range(count)]
+    code.fail_if((dimension % count).differs(0))
+    known = is_known(dimension)
+    length = Constant(dimension.value // count) if known else code.derived(dimension // count)
+    return [Part(times(k, length), length) for k in range(count)]
 
 
 def _points(code, dimension, points):
@@ -742,7 +740,7 @@ def _points(code, dimension, points):
 
 
 def _piece(code, op, value, axis, result, part):
-    every = [Part("0", dimension, "1", True) for dimension in value.dimensions]
+    every = [Part(ZERO, dimension, ONE, True) for dimension in value.dimensions]
     parts = [*every[:axis], part, *every[axis + 1 :]]
     found, dimensions = picked(code, value, parts)
     dimensions = tuple(

@@ -20,6 +20,7 @@ from nbta.errors import invalid
 from nbta.graph.operation import NotDifferentiable, Spec
 from nbta.kernels.factors import TRANSPOSED
 from nbta.loops import Evaluate, call_at, do, over
+from nbta.loops.nodes import ONE, ZERO
 from nbta.ops.core.arithmetic import add, imag
 from nbta.ops.core.axis_arguments import operand
 from nbta.ops.core.dispatch import apply, data_spec, define, exported, stands_for
@@ -79,7 +80,7 @@ def _emit_lu(code, op) -> None:
     routines = lapack(code, "getrf", block.dtype), *products(code, block.dtype)
     places = address_of(block, times(i, size)), address_of(pivots, times(i, n))
     whole = product(value.dimensions)
-    target, source = ((b.base.name, b.offset or 0) for b in (block, value))
+    target, source = ((b.base.name, b.offset) for b in (block, value))
     code.add(do("copy", *target, *source, whole))
     header = over(i, product(outer))
     code.nested([header], Evaluate(call_at(helper, *places, n, *routines)))
@@ -130,7 +131,7 @@ def _emit_solution(code, op) -> None:
     repeat(code, block, b, outer)
     names = [code.name("i") for _ in outer]
     places = [
-        address_of(one, total("", *map(times, names, steps)))
+        address_of(one, total(*map(times, names, steps)))
         for one, steps in (
             (a, spread(code, a.dimensions, len(block.dimensions), (*outer, n, n))),
             (pivots, spread(code, pivots.dimensions, len(outer) + 1, (*outer, n))),
@@ -197,10 +198,10 @@ def _each(code, op, routine, results):
     lu, pivots = map(code.value, op.inputs)
     *outer, _, n = lu.dimensions
     targets = [
-        code.result(op, dimensions=tuple(outer), index=k) if outer else code.new(r.dtype, ("1",))
+        code.result(op, dimensions=tuple(outer), index=k) if outer else code.new(r.dtype, (ONE,))
         for k, r in enumerate(results)
     ]
-    i = code.name("i") if outer else "0"
+    i = code.name("i") if outer else ZERO
     parts = [(lu, times(i, product((n, n)))), (pivots, times(i, n)), *((t, i) for t in targets)]
     places = [address_of(*part) for part in parts]
     helper = code.helper(f"{routine}_{lu.dtype.name}")
@@ -208,7 +209,7 @@ def _each(code, op, routine, results):
     code.nested(headers, Evaluate(call_at(helper, *places, n)))
     for target, result in zip(targets, results, strict=True):
         if not outer:
-            code.bind(result, code.local(target.at("0"), target.dtype))
+            code.bind(result, code.local(target.at(0), target.dtype))
 
 
 DET = define(

@@ -14,11 +14,12 @@ import numpy as np
 from nbta import shapes
 from nbta.codegen.fusion import broadcast, joined
 from nbta.codegen.small_products import is_small, small_product
-from nbta.codegen.values import Block, Scalar, cast_text, product, times, total
-from nbta.codegen.windows import Window, bind_reshaped, move, strides_of, window
+from nbta.codegen.values import Block, Scalar, product, times, total, typed
+from nbta.codegen.windows import Window, added, bind_reshaped, move, strides_of, window
 from nbta.errors import NbtaError, invalid, located
 from nbta.graph.operation import Spec
-from nbta.loops import Tuple, assign, do, expression, over, when
+from nbta.loops import Binary, Expression, assign, call, do, over, several, when
+from nbta.loops.nodes import ONE, ZERO
 from nbta.ops.axes.diagonals import diagonal
 from nbta.ops.core.arithmetic import emit_product, equal
 from nbta.ops.core.axis_arguments import operand
@@ -123,7 +124,7 @@ def _emit_as_matrix(code, op) -> None:
         return code.bind(op.outputs[0], value)
     is_row = op.attrs["side"] == "row"
     value = code.value(op.inputs[0])
-    dimensions = ("1", *value.dimensions) if is_row else (*value.dimensions, "1")
+    dimensions = (ONE, *value.dimensions) if is_row else (*value.dimensions, ONE)
     return bind_reshaped(code, op, value, dimensions)
 
 
@@ -176,7 +177,7 @@ class _Operands:
     left: Block
     right: Block
     target: Block
-    sizes: tuple[str, str, str]  # rows, inner, columns
+    sizes: tuple[Expression, Expression, Expression]  # rows, inner, columns
     flags: int
 
 
@@ -197,14 +198,14 @@ def _emit_matmul(code, op) -> None:
     sizes = product(rows), inner, product(columns)
     _multiply(code, op, _Operands(left, right, target, sizes, flags))
     if not op.outputs[0].spec.rank:
-        code.bind(op.outputs[0], code.local(target.at("0"), op.outputs[0].dtype))
+        code.bind(op.outputs[0], code.local(target.at(0), op.outputs[0].dtype))
     return None
 
 
 def _target(code, op, dimensions):
     if dimensions:
         return code.result(op, dimensions=dimensions)
-    return code.new(op.outputs[0].dtype, ("1",))
+    return code.new(op.outputs[0].dtype, (ONE,))
 
 
 def _batched(code, op):
@@ -236,10 +237,10 @@ def _matrix(code, block, indices, batch, rank):
     for axis, dimension in enumerate(own):
         place = len(batch) - len(own) + axis
         stride = product(block.dimensions[axis + 1 :])
-        if dimension == "1":
+        if dimension == ONE:
             continue
         if not code.same(dimension, batch[place]):
-            stride = times(f"int64({dimension} != 1)", stride)
+            stride = times(call("int64", dimension.differs(1)), stride)
         terms.append(times(indices[place], stride))
     return Block(block.base, block.dimensions[len(own) :], code.variable(total(*terms), "o"))
 
@@ -257,7 +258,7 @@ def _multiply(code, op, operands, adjoints=None):
     if any(adjoints):
         target, (rows, _, columns) = operands.target, operands.sizes
         count = product((rows, columns))
-        with code.nest(when(f"has_nan({target.base.name}, {target.offset or 0}, {count})")):
+        with code.nest(when(call("has_nan", target.base.name, target.offset, count))):
             _by_loops(code, op, operands, adjoints)
 
 
@@ -270,7 +271,7 @@ def _by_call(code, the):
     gemm, places = code.helper(f"gemm_{dtype}"), (the.left, the.right, the.target)
     given = (*(place.address for place in places), *the.sizes, the.flags)
     given = *given, code.helper(f"blas_{dtype}")
-    code.add(do("call", gemm, Tuple(tuple(map(expression, given)))))
+    code.add(do("call", gemm, several(*given)))
 
 
 def _by_loops(code, op, the, adjoints):
@@ -280,13 +281,11 @@ def _by_loops(code, op, the, adjoints):
     x = total(times(k, rows), i) if the.flags & LEFT else total(times(i, inner), k)
     y = total(times(j, inner), k) if the.flags & RIGHT else total(times(k, columns), j)
     z = the.target.at(total(times(i, columns), j))
-    sign = "|" if the.target.dtype.kind == "b" else "+"
     term = emit_product(op, (the.left.at(x), the.right.at(y)), adjoints)
-    text = cast_text(f"{z} {sign} {term}", the.target.dtype)
     size = product((rows, columns))
-    code.add(do("clear", the.target.base.name, the.target.offset or 0, size))
+    code.add(do("clear", the.target.base.name, the.target.offset, size))
     headers = [over(n, e) for n, e in ((i, rows), (k, inner), (j, columns))]
-    code.nested(headers, assign(z, text))
+    code.nested(headers, assign(z, typed(added(z, term, the.target.dtype), the.target.dtype)))
 
 
 MATMUL = define_product(
@@ -335,13 +334,13 @@ def _emit_outer(code, op) -> None:
     a, b = map(code.value, op.inputs)
     dimensions = *a.dimensions, *b.dimensions
     group = joined(code, [], dimensions)
-    texts = [
-        value.text if isinstance(value, Scalar) else
+    items = [
+        value.item if isinstance(value, Scalar) else
         group.load(code, Block(value.base, shape, value.offset))
-        for value, shape in ((a, (*a.dimensions, "1")), (b, b.dimensions))
+        for value, shape in ((a, (*a.dimensions, ONE)), (b, b.dimensions))
     ]  # fmt: skip
-    text = emit_product(op, texts, op.attrs.get("adjoints", _ORDINARY))
-    return group.step(code, cast_text(text, result.dtype), result)
+    item = emit_product(op, items, op.attrs.get("adjoints", _ORDINARY))
+    return group.step(code, typed(item, result.dtype), result)
 
 
 def _evaluate_outer(a, b, *, multiplied=np.multiply):
@@ -718,15 +717,15 @@ def _each_by_each(code, op, terms, result, lengths):
     """Products that are not added up, in the loop that waits for the result's shape."""
     dtype = op.outputs[0].dtype
     group = joined(code, [], _emit_dimensions(result, lengths))
-    texts = [_spread_item(code, group, *term, result) for term in terms]
-    text = emit_product(op, texts, op.attrs.get("adjoints", _ORDINARY))
-    group.step(code, cast_text(text, dtype), op.outputs[0])
+    items = [_spread_item(code, group, *term, result) for term in terms]
+    item = emit_product(op, items, op.attrs.get("adjoints", _ORDINARY))
+    group.step(code, typed(item, dtype), op.outputs[0])
 
 
 def _spread_item(code, group, value, letters, result):
     """An item of a factor in a loop over all letters, along some of which it is repeated."""
     if isinstance(value, Scalar):
-        return value.text
+        return value.item
     order = "".join(letter for letter in result if letter in letters)
     if order != letters:
         dimensions = dict(zip(letters, value.dimensions, strict=True))
@@ -734,7 +733,7 @@ def _spread_item(code, group, value, letters, result):
         _arrange(code, block, value, letters, order)
         value, letters = block, order
     dimensions = iter(value.dimensions)
-    shape = tuple(next(dimensions) if letter in letters else "1" for letter in result)
+    shape = tuple(next(dimensions) if letter in letters else ONE for letter in result)
     return group.load(code, Block(value.base, shape, value.offset))
 
 
@@ -807,28 +806,28 @@ def _add_up(code, op, name, terms, inner, lengths, outer=()):
     """Let a variable be the sum of products over the inner letters."""
     dtype = op.outputs[0].dtype
     names = dict(outer) | {letter: code.name("i") for letter in inner}
-    code.add(assign(name, cast_text("0", dtype)))
+    code.add(assign(name, typed(0, dtype)))
     term = _emit_product(code, op, terms, names)
     if dtype.kind == "f":
-        text = f"fast_add({name}, {term})"
+        sum_ = call("fast_add", name, term)
     else:
-        text = cast_text(f"{name} {'|' if dtype.kind == 'b' else '+'} {term}", dtype)
+        sum_ = typed(added(name, term, dtype), dtype)
     headers = [over(names[letter], lengths[letter]) for letter in inner]
-    code.nested(headers, assign(name, text))
+    code.nested(headers, assign(name, sum_))
 
 
 def _emit_product(code, op, terms, names):
     """An item, or the product of two."""
-    texts = [_item(code, *term, names) for term in terms]
-    text = texts[0]
-    if len(texts) == 2:
-        text = emit_product(op, texts, op.attrs.get("adjoints", _ORDINARY))
-    return cast_text(text, op.outputs[0].dtype)
+    items = [_item(code, *term, names) for term in terms]
+    item = items[0]
+    if len(items) == 2:
+        item = emit_product(op, items, op.attrs.get("adjoints", _ORDINARY))
+    return typed(item, op.outputs[0].dtype)
 
 
 def _item(code, value, letters, names):
     if isinstance(value, Scalar):
-        return value.text
+        return value.item
     return window(code, value).at(*(names[letter] for letter in letters))
 
 
@@ -865,7 +864,7 @@ def _multiply_matrices(code, op, terms, result, lengths):
     count = product(_emit_dimensions(batch, lengths))
     _call(code, op, [left, right, target], sizes, flags, count, adjoints)
     if not result:
-        return code.bind(op.outputs[0], code.local(target.at("0"), target.dtype))
+        return code.bind(op.outputs[0], code.local(target.at(0), target.dtype))
     if order == result:
         return code.bind(op.outputs[0], target)
     block = code.result(op, dimensions=_emit_dimensions(result, lengths))
@@ -877,7 +876,7 @@ def _ordered_target(code, op, order, lengths):
     dimensions = _emit_dimensions(order, lengths)
     if order and order == op.attrs["result"]:
         return code.result(op, dimensions=dimensions)
-    return code.new(op.outputs[0].dtype, dimensions or ("1",))
+    return code.new(op.outputs[0].dtype, dimensions or (ONE,))
 
 
 def _ordered(code, value, letters, batch, one, other):
@@ -904,19 +903,26 @@ def _call(code, op, blocks, sizes, flags, count, adjoints):
     """A product for each of the batch."""
     rows, inner, columns = sizes
     lengths = ((rows, inner), (inner, columns), (rows, columns))
-    i, around = (code.name("i") if count != "1" else "0"), code.lines
+    i, around = (code.name("i") if count != ONE else ZERO), code.lines
     parts = [
         Block(block.base, (), total(block.offset, times(i, product(_factors(pair)))))
         for block, pair in zip(blocks, lengths, strict=True)
     ]
-    if count != "1":
+    if count != ONE:
         code.lines = code.lines.nest(over(i, count))
     _multiply(code, op, _Operands(*parts, tuple(sizes), flags), adjoints)
     code.lines = around
 
 
 def _factors(sizes):
-    return [factor for size in sizes for factor in size.split(" * ")]
+    found = []
+    for size in sizes:
+        last = []
+        while type(size) is Binary:
+            last.append(size.right)
+            size = size.left
+        found += [size, *reversed(last)]
+    return found
 
 
 EINSUM = define_product(

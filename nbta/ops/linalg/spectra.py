@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nbta.codegen.values import product, times, total
+from nbta.codegen.values import is_known, product, times, total
 from nbta.errors import invalid
 from nbta.graph.operation import Spec, Tensor
 from nbta.kernels.factors import VECTORS
-from nbta.loops import over
+from nbta.loops import Constant, call, call_at, over
+from nbta.loops.nodes import ZERO
 from nbta.ops.axes.places import take_along_axis
 from nbta.ops.axes.reductions import sum as sum_
 from nbta.ops.axes.sorting import argsort
@@ -114,34 +115,32 @@ def _converged(what, status):
 
 
 def _count(code, terms, **lengths):
-    """Source of a polynomial of lengths: factors by the letters of the lengths."""
-    parts = [product([str(c), *(lengths[one] for one in key)]) for key, c in terms.items()]
-    known = all(part.isdigit() for part in parts)
-    return str(sum(map(int, parts))) if known else code.derived(total(*parts))
+    """A polynomial of lengths: factors by the letters of the lengths."""
+    parts = [product([Constant(c), *(lengths[one] for one in key)]) for key, c in terms.items()]
+    if all(map(is_known, parts)):
+        return Constant(sum(part.value for part in parts))
+    return code.derived(total(*parts))
 
 
 def _least(code, one, other):
     if one == other:
         return one
-    return (
-        str(min(int(one), int(other)))
-        if (one + other).isdigit()
-        else code.derived(f"min({one}, {other})")
-    )
+    if is_known(one) and is_known(other):
+        return Constant(min(one.value, other.value))
+    return code.derived(call("min", one, other))
 
 
 def _for_each(code, a, arrays, routine, rest):
     """Call a helper for each matrix, with arrays by their blocks and lengths within."""
     i = code.name("i")
     places = [address_of(block, times(i, product(lengths))) for block, lengths in arrays]
-    given = ", ".join([*places, *rest])
-    helper = code.helper(f"{routine}_{a.dtype.name}")
+    called = call_at(code.helper(f"{routine}_{a.dtype.name}"), *places, *rest)
     with code.nest(over(i, product(a.dimensions[:-2]))):
-        code.fail_if(f"call({helper}, ({given})) != 0")
+        code.fail_if(called.differs(0))
 
 
 def _work(code, dtype, count):
-    """Source of the address of room for so many items."""
+    """The address of room for so many items."""
     return code.new(dtype, (count,)).address
 
 
@@ -210,10 +209,10 @@ def _emit_eigh(code, op) -> None:
     w = code.result(op, dimensions=a.dimensions[:-1])
     v = code.result(op, dimensions=a.dimensions, index=1)
     length = _count(code, {"": 1, "n": 6, "nn": 2}, n=n)
-    more = _work(code, values.dtype, length) if is_complex else "0"
+    more = _work(code, values.dtype, length) if is_complex else ZERO
     whole = _work(code, np.int32, _count(code, {"": 3, "n": 5}, n=n))
     routine = lapack(code, "heevd" if is_complex else "syevd", kind)
-    flags = str(VECTORS * bool(code.uses(vectors)))
+    flags = VECTORS * bool(code.uses(vectors))
     rest = [n, flags, _work(code, kind, length), length, more, length, whole, routine]
     _for_each(code, a, [(a, (n, n)), (w, (n,)), (v, (n, n))], "eigh", rest)
 
@@ -445,9 +444,9 @@ def _emit_svd(code, op) -> None:
     room = {"mn": 1, "mk": 1, "kn": 1, "kk": 4, "k": 7, "m": 65, "n": 65}
     work = _work(code, kind, _count(code, room, m=m, n=n, k=k))
     reals = _count(code, {"kk": 7, "k": 7, "mk": 2, "nk": 2}, m=m, n=n, k=k)
-    more = _work(code, values.dtype, reals) if is_complex else "0"
+    more = _work(code, values.dtype, reals) if is_complex else ZERO
     whole = _work(code, np.int32, _count(code, {"k": 8}, k=k))
-    flags = str(VECTORS * bool(code.uses(left) or code.uses(right)))
+    flags = VECTORS * bool(code.uses(left) or code.uses(right))
     rest = [m, n, flags, work, length, more, whole, lapack(code, "gesdd", kind)]
     arrays = [(a, (m, n)), (u, (m, k)), (s, (k,)), (v, (k, n))]
     _for_each(code, a, arrays, "svd", rest)

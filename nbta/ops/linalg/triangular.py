@@ -10,12 +10,23 @@ import numpy as np
 
 from nbta import shapes
 from nbta.codegen import windows
-from nbta.codegen.fusion import broadcast, cast_text, spread
-from nbta.codegen.values import product, times, total
+from nbta.codegen.fusion import as_it_is, broadcast, spread, typed
+from nbta.codegen.values import is_known, product, times, total
 from nbta.codegen.windows import held
 from nbta.errors import invalid
 from nbta.graph.operation import Spec
-from nbta.loops import Evaluate, Logical, assign, call_at, do, expression, over
+from nbta.loops import (
+    Constant,
+    Evaluate,
+    Expression,
+    assign,
+    both,
+    call,
+    call_at,
+    do,
+    over,
+)
+from nbta.loops.nodes import ZERO
 from nbta.ops.core.arithmetic import ADD_N, add_n, multiply, negative
 from nbta.ops.core.axis_arguments import integers, operand
 from nbta.ops.core.dispatch import apply, define, exported, stands_for
@@ -113,11 +124,11 @@ def _emit_tril(code, op) -> None:
     around = code.lines
     for header in (over(o, product(outer)), over(i, rows)):
         code.lines = code.lines.nest(header)
-    code.add(assign(n, f"min(max({i} + {k + 1}, 0), {columns})"))
-    code.add(assign(at, times(f"({total(times(o, rows), i)})", columns)))
+    code.add(assign(n, call("min", call("max", i + (k + 1), 0), columns)))
+    code.add(assign(at, times(total(times(o, rows), i), columns)))
     source, target = total(value.offset, at), total(block.offset, at)
     code.add(do("copy", block.base.name, target, value.base.name, source, n))
-    code.add(do("clear", block.base.name, total(target, n), f"{columns} - {n}"))
+    code.add(do("clear", block.base.name, total(target, n), columns - n))
     code.lines = around
     return None
 
@@ -187,9 +198,9 @@ def _evaluate_fold(x):
 
 
 def _by_pairs(below, above):
-    """Code for square matrices: source of an item below the diagonal, and of the one above.
+    """Code for square matrices: rules of an item below the diagonal, and of the one above.
 
-    ``x`` and ``y`` are such items of the input, with conjugates that ``xc`` and ``yc`` stand for.
+    They are given such items of the input, and what gives the conjugate of one.
     """
 
     def emit(code, op) -> None:
@@ -201,19 +212,19 @@ def _by_pairs(below, above):
         matrix = times(o, product((n, n)))
 
         def item(of, row, column):
-            return f"{of.base.name}[{total(of.offset, matrix, times(row, n), column)}]"
+            return of.base.name[total(of.offset, matrix, times(row, n), column)]
 
         x, y = item(value, i, j), item(value, j, i)
-        turned = "({}).conjugate()" if block.dtype.kind == "c" else "{}"
-        texts = {"x": x, "y": y, "xc": turned.format(x), "yc": turned.format(y)}
+        turned = Expression.conjugate if block.dtype.kind == "c" else as_it_is
         around = code.lines
         for header in (over(o, product(outer)), over(i, n)):
             code.lines = code.lines.nest(header)
         with code.nest(over(j, i)):
-            for place, text in ((item(block, i, j), below), (item(block, j, i), above)):
-                code.add(assign(place, cast_text(text.format(**texts), block.dtype)))
-        own = item(value, i, i) + (".real" if block.dtype.kind == "c" else "")
-        code.add(assign(item(block, i, i), cast_text(own, block.dtype)))
+            for place, rule in ((item(block, i, j), below), (item(block, j, i), above)):
+                code.add(assign(place, typed(rule(x, y, turned), block.dtype)))
+        own = item(value, i, i)
+        own = own.real if block.dtype.kind == "c" else own
+        code.add(assign(item(block, i, i), typed(own, block.dtype)))
         code.lines = around
 
     return emit
@@ -224,7 +235,7 @@ MIRROR = define(
     square,
     _evaluate_mirror,
     lambda op, dy: [apply(FOLD, [dy])],
-    emit=_by_pairs("{x}", "{xc}"),
+    emit=_by_pairs(lambda x, y, turned: x, lambda x, y, turned: turned(x)),
     total=True,
     linear=(0,),
 )
@@ -233,7 +244,7 @@ FOLD = define(
     square,
     _evaluate_fold,
     lambda op, dy: [apply(MIRROR, [dy])],
-    emit=_by_pairs("{x} + {yc}", "0"),
+    emit=_by_pairs(lambda x, y, turned: x + turned(y), lambda x, y, turned: ZERO),
     total=True,
     linear=(0,),
 )
@@ -284,8 +295,8 @@ def _emit_cholesky(code, op) -> None:
 
 
 def address_of(block, start):
-    """Source of the address of an item of a block."""
-    return f"address({block.base.name}, {total(block.offset, start)})"
+    """The address of an item of a block."""
+    return call("address", block.base.name, total(block.offset, start))
 
 
 CHOLESKY = define(
@@ -394,7 +405,7 @@ def _emit_cholesky_gradient(code, op) -> None:
         code.equate(one, other)
     block = code.result(op, dimensions=factor.dimensions)
     *outer, _, n = factor.dimensions
-    width = str(int(n) + FACTOR_BLOCK) if n.isdigit() else code.derived(f"{n} + {FACTOR_BLOCK}")
+    width = Constant(n.value + FACTOR_BLOCK) if is_known(n) else code.derived(n + FACTOR_BLOCK)
     work, kind = code.new(block.dtype, (n, width)), block.dtype
     i, size = code.name("i"), product((n, n))
     helper = code.helper(f"cholesky_gradient_{kind.name}")
@@ -593,12 +604,12 @@ def infer_solve(a, b, *, lower, transpose):
 
 
 def lapack(code, function, dtype, library="lapack"):
-    """Source of the address of SciPy's function of LAPACK or BLAS for a dtype."""
+    """The address of SciPy's function of LAPACK or BLAS for a dtype."""
     return code.helper(f"{library}_{_PREFIXES[dtype.name]}{function}")
 
 
 def products(code, dtype):
-    """Source of the addresses of the two helpers that multiply matrices."""
+    """The addresses of the two helpers that multiply matrices."""
     return tuple(code.helper(f"{helper}_{dtype.name}") for helper in ("gemm", "blas"))
 
 
@@ -680,8 +691,8 @@ def _emit_triangular_solve(code, op) -> None:
     flags = op.attrs["lower"] + 2 * op.attrs["transpose"]
     names = [code.name("i") for _ in outer]
     steps = spread(code, a.dimensions, len(block.dimensions), (*outer, n, n))
-    source = total("", *map(times, names, steps))
-    target = total("", *map(times, names, windows.strides_of(code, block.dimensions)))
+    source = total(*map(times, names, steps))
+    target = total(*map(times, names, windows.strides_of(code, block.dimensions)))
     helper = code.helper(f"solve_{block.dtype.name}")
     routines = lapack(code, "trsm", block.dtype, "blas"), *products(code, block.dtype)
     around = code.lines
@@ -689,7 +700,7 @@ def _emit_triangular_solve(code, op) -> None:
         code.lines = code.lines.nest(over(name, dimension))
     places = address_of(a, source), address_of(block, target)
     solved = call_at(helper, *places, n, columns, flags, *routines)
-    code.fail_if(Logical("and", (expression(columns) > 0, solved.differs(0))))
+    code.fail_if(both(columns > 0, solved.differs(0)))
     code.lines = around
 
 
@@ -697,7 +708,7 @@ def batch_of(code, one, other, known):
     """Dimensions of what is before matrices, which broadcasts."""
     if not one and not other:
         return ()
-    pairs = [(dimensions, tuple(int(e) if e.isdigit() else None for e in dimensions))
+    pairs = [(dimensions, tuple(e.value if is_known(e) else None for e in dimensions))
              for dimensions in (one, other)]  # fmt: skip
     found = broadcast(code, pairs)
     return tuple(held(code, *pair) for pair in zip(found, known, strict=True))

@@ -3,10 +3,11 @@
 import numpy as np
 
 from nbta.codegen import gammas, philox
-from nbta.codegen.fusion import Elementwise
+from nbta.codegen.fusion import Elementwise, ElementwiseOf, calling
 from nbta.codegen.special import OfSciPy
 from nbta.errors import invalid
 from nbta.graph.operation import NotDifferentiable, Spec
+from nbta.loops import call
 from nbta.ops.core.dispatch import apply
 from nbta.ops.core.elementwise import (
     broadcast_shape,
@@ -36,8 +37,8 @@ def _evaluate_philox(key, counter, *, stream):
 
 PHILOX = define_elementwise(
     "Philox", _of_bits, _evaluate_philox, _NO_GRADIENT,
-    emit=Elementwise(
-        lambda op, key, counter: f"philox({key}, {counter}, uint64({op.attrs['stream']}))", "u"
+    emit=ElementwiseOf(
+        lambda op, *counters: call("philox", *counters, call("uint64", op.attrs["stream"])), "u"
     ),
 )  # fmt: skip
 
@@ -54,14 +55,14 @@ def _rest(dtype):
 UNIT = define_elementwise(
     "UnitOfBits", lambda spec, *, dtype: _of_bits(spec)._replace(dtype=dtype), _evaluate_unit,
     _NO_GRADIENT,
-    emit=Elementwise(
-        lambda op, bits: f"unit_of({bits}, uint64({_rest(op.attrs['dtype'])}))", "u"
+    emit=ElementwiseOf(
+        lambda op, bits: call("unit_of", bits, call("uint64", _rest(op.attrs["dtype"]))), "u"
     ),
 )  # fmt: skip
 BELOW = define_elementwise(
     "BelowOfBits", _of_bits,
     lambda bits, span: np.asarray(philox.below.py_func(bits, span)), _NO_GRADIENT,
-    emit=Elementwise("below({}, {})", "u"),
+    emit=Elementwise(calling("below"), "u"),
 )  # fmt: skip
 
 
@@ -77,7 +78,7 @@ def _evaluate_gamma(key, counter, a):
 GAMMA = define_elementwise(
     "RandomGamma", _infer_gamma, _evaluate_gamma,
     summed(lambda key, counter, a, x, dx: (None, None, dx * variate_slope(a, x))),
-    emit=Elementwise("gamma_of({}, {}, {})", "uf"),
+    emit=Elementwise(calling("gamma_of"), "uf"),
 )  # fmt: skip
 # SciPy's, whose bits are the same in NumPy and in compiled code.
 LOG1P = define_elementwise(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nbta.codegen.fusion import Elementary
+from nbta.codegen.fusion import INF, Elementary
 from nbta.codegen.gammas import (
     gamma_bend,
     gamma_slope,
@@ -18,6 +18,7 @@ from nbta.codegen.gammas import (
 from nbta.codegen.positive_gammas import POLYGAMMAS, in_vectors
 from nbta.codegen.special import BERNOULLI, OfSciPy, hurwitz_zeta, riemann_zeta
 from nbta.errors import invalid
+from nbta.loops import between, call, select
 from nbta.ops.core.arithmetic import (
     divide,
     equal,
@@ -91,15 +92,17 @@ class _EmitGammaLn(OfSciPy):
     def __init__(self):
         super().__init__("gammaln")
 
-    def text(self, op, texts, code):
-        """Source of an item."""
-        (x,), tiny = texts, repr(float(np.finfo(np.float64).tiny))
-        usual = super().text(op, texts, code)
-        return f"(inf if {x} == -inf else (-log(abs({x})) if 0 < abs({x}) < {tiny} else {usual}))"
+    def item(self, op, items, code):
+        """An item of the result."""
+        (x,) = items
+        size, tiny = call("abs", x), float(np.finfo(np.float64).tiny)
+        is_tiny = between(0, "<", size, "<", tiny)
+        usual = select(is_tiny, -call("log", size), super().item(op, items, code))
+        return select(x.equals(-INF), INF, usual)
 
-    def in_vectors(self, op, texts):
+    def in_vectors(self, op, items):
         """For positive numbers."""
-        return in_vectors("positive_gammaln", *texts)
+        return in_vectors("positive_gammaln", *items)
 
 
 @unary(
@@ -180,17 +183,17 @@ class _EmitPolygamma(OfSciPy):
     def __init__(self):
         super().__init__("psi")
 
-    def text(self, op, texts, code):
-        """Source of an item."""
+    def item(self, op, items, code):
+        """An item of the result."""
         n = op.attrs["n"]
         if n == 0:
-            return super().text(op, texts, code)
-        return f"{(-1) ** (n + 1) * math.gamma(n + 1)!r} * hurwitz_zeta({n + 1}.0, {texts[0]})"
+            return super().item(op, items, code)
+        return (-1) ** (n + 1) * math.gamma(n + 1) * call("hurwitz_zeta", n + 1.0, *items)
 
-    def in_vectors(self, op, texts):
+    def in_vectors(self, op, items):
         """The first of them of positive numbers."""
         n = op.attrs["n"]
-        return in_vectors(POLYGAMMAS[n], *texts) if n < len(POLYGAMMAS) else None
+        return in_vectors(POLYGAMMAS[n], *items) if n < len(POLYGAMMAS) else None
 
 
 POLYGAMMA = define_elementwise(
@@ -291,7 +294,7 @@ ZETA = define_elementwise(
     floats_only,
     of_two("zeta"),
     summed(_zeta_gradient),
-    emit=Elementary("hurwitz_zeta", compiled=hurwitz_zeta, arity=2),
+    emit=Elementary("hurwitz_zeta", compiled=hurwitz_zeta),
 )
 
 
@@ -522,21 +525,21 @@ VARIATE_BEND = define_elementwise(
     floats_only,
     _on_floats(gamma_bend),
     summed(lambda a, x, y, dy: (dy, dy * _bend_by_x(a, x, y))),
-    emit=Elementary("gamma_bend", compiled=gamma_bend, arity=2),
+    emit=Elementary("gamma_bend", compiled=gamma_bend),
 )
 VARIATE_SLOPE = define_elementwise(
     "GammaVariateSlope",
     floats_only,
     _on_floats(gamma_slope),
     summed(lambda a, x, y, dy: (dy * _bend(VARIATE_BEND, a, x), dy * _by_x(a, x, y))),
-    emit=Elementary("gamma_slope", compiled=gamma_slope, arity=2),
+    emit=Elementary("gamma_slope", compiled=gamma_slope),
 )
 GAMMAINC_BEND = define_elementwise(
     "GammaIncBend",
     floats_only,
     _on_floats(gammainc_bend),
     summed(lambda a, x, y, dy: (dy, dy * _density(a, x) * _log_ratio_bend(a, x))),
-    emit=Elementary("gammainc_bend", compiled=gammainc_bend, arity=2),
+    emit=Elementary("gammainc_bend", compiled=gammainc_bend),
 )
 GAMMAINC_SLOPE = define_elementwise(
     "GammaIncSlope",
@@ -547,7 +550,7 @@ GAMMAINC_SLOPE = define_elementwise(
             dy * _bend(GAMMAINC_BEND, a, x), dy * _density(a, x) * (log(x) - digamma(a))
         )
     ),
-    emit=Elementary("gammainc_slope", compiled=gammainc_slope, arity=2),
+    emit=Elementary("gammainc_slope", compiled=gammainc_slope),
 )  # fmt: skip
 
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nbta.codegen.fusion import Elementwise
+from nbta.codegen.fusion import Elementwise, ElementwiseOf
 from nbta.codegen.special import OfSciPy
 from nbta.codegen.special import lambert_w as _of_number
 from nbta.errors import invalid
+from nbta.loops import both, call, select
 from nbta.ops.axes.reductions import sum as sum_
 from nbta.ops.core.arithmetic import divide, equal, logical_and, logical_not, where
 from nbta.ops.core.checks import checked
@@ -38,6 +39,11 @@ def _share(x, whole):
     return where(none, zeros_like(x), divide(x, where(none, 1.0, whole)))
 
 
+def _times_logarithm(name):
+    """An emitted rule: a number times the logarithm of another one, and 0 where that is 0."""
+    return lambda x, y: select(both(x.equals(0), y.equals(y)), 0, x * call(name, y))
+
+
 @binary(
     "XLogY",
     of_two("xlogy"),
@@ -45,7 +51,7 @@ def _share(x, whole):
     infer=floats_only,
     floats=True,
     also=("xlogy",),
-    emit=Elementwise("(0 if {0} == 0 and {1} == {1} else {0} * log({1}))", "f"),
+    emit=Elementwise(_times_logarithm("log"), "f"),
 )
 def xlogy(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """``x * log(y)``, and 0 where ``x`` is 0, as ``scipy.special.xlogy``.
@@ -67,7 +73,7 @@ def xlogy(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     infer=floats_only,
     floats=True,
     also=("xlog1py",),
-    emit=Elementwise("(0 if {0} == 0 and {1} == {1} else {0} * log1p({1}))", "f"),
+    emit=Elementwise(_times_logarithm("log1p"), "f"),
 )
 def xlog1py(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """``x * log1p(y)``, and 0 where ``x`` is 0, as ``scipy.special.xlog1py``.
@@ -159,11 +165,11 @@ def _lambert_gradient(op, dw):
     return [dw * divide(exp(-w), 1 + w)]
 
 
-class _EmitLambert(Elementwise):
+class _EmitLambert(ElementwiseOf):
     """The branch is a number in the call."""
 
     def __init__(self):
-        super().__init__(lambda op, x: f"lambert_w({x}, {op.attrs['k']})", "f")
+        super().__init__(lambda op, x: call("lambert_w", x, op.attrs["k"]), "f")
 
 
 LAMBERT_W = define_elementwise(

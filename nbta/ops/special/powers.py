@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nbta.codegen.fusion import Elementwise
+from nbta.codegen.fusion import INF, Elementwise
 from nbta.codegen.special import OfSciPy
 from nbta.errors import invalid
+from nbta.loops import call, select
 from nbta.ops.core.arithmetic import (
     add,
     clip,
@@ -258,9 +259,10 @@ def _where_negative(gradient):
     return rule
 
 
-_HUBER = (
-    "(inf if {0} < 0 else (0.5 * {1} * {1} if abs({1}) <= {0} else {0} * (abs({1}) - 0.5 * {0})))"
-)
+def _emit_huber(delta, r):
+    size = call("abs", r)
+    near, far = 0.5 * r * r, delta * (size - 0.5 * delta)
+    return select(delta < 0, INF, select(size <= delta, near, far))
 
 
 @binary(
@@ -270,7 +272,7 @@ _HUBER = (
     infer=floats_only,
     floats=True,
     also=("huber",),
-    emit=Elementwise(_HUBER, "f"),
+    emit=Elementwise(_emit_huber, "f"),
 )
 def huber(delta: ArrayLike, r: ArrayLike, *, name: str | None = None) -> Array:
     """Huber loss: ``r**2 / 2`` within ``delta`` of 0 and linear beyond, as ``scipy.special.huber``.

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nbta.codegen.fusion import (
-    Elementwise,
+    ElementwiseOf,
+    as_it_is,
+    calling,
     extreme_of,
+    fold_in,
     fold_items,
-    fold_texts,
     item_of,
     joined,
     total_of,
 )
-from nbta.codegen.values import Block, Scalar, cast_text
+from nbta.codegen.values import Block, Scalar, typed
+from nbta.loops import call, either, select
 from nbta.ops.axes.reductions import (
     axes_back,
     kept_axes,
@@ -53,6 +57,11 @@ class _Part:
         self.op, self.dtype = op, op.outputs[0].dtype
 
 
+def _finite_or_nan(x):
+    """0 in place of an infinity."""
+    return select(either((x - x).equals(0), x.differs(x)), x, 0)
+
+
 class _Exponentials:
     """Exponentials of an input less its greatest along axes, which is 0 where that is infinite."""
 
@@ -61,13 +70,11 @@ class _Exponentials:
         self.dtype = op.outputs[0].dtype
         self.kept = kept_axes(op)
         self.top, self.items, self.total = (_Part(op) for _ in range(3))
-        finish = "({0} if {0} - {0} == 0 or {0} != {0} else 0)"
         if not self.kept:
-            text = code.scalar(self.x)
-            code.bind(self.top, code.local(finish.format(text), self.dtype))
+            code.bind(self.top, code.local(_finite_or_nan(code.scalar(self.x)), self.dtype))
             return
         fold_items(code, self.x, self.top, self.kept, self.short,
-                   extreme_of(self.dtype, 1), finish)  # fmt: skip
+                   extreme_of(self.dtype, 1), _finite_or_nan)  # fmt: skip
 
     @property
     def short(self):
@@ -76,29 +83,28 @@ class _Exponentials:
         return with_ones(dimensions, self.kept) if any(self.kept) else ()
 
     def step(self, rule, *tensors, result=None):
-        """Another operation on items, such as ``"{} - {}"``; its group and its source."""
+        """Another operation on items, such as `operator.sub`; its group and an item of it."""
         code = self.code
         if not self.kept:
-            text = rule.format(*(code.scalar(tensor) for tensor in tensors))
-            value = code.local(text, self.dtype)
+            value = code.local(rule(*map(code.scalar, tensors)), self.dtype)
             if result is not None:
                 code.bind(result, value)
-            return None, value.text
+            return None, value.item
         group = joined(code, tensors, code.dimensions(self.x))
-        text = rule.format(*(item_of(code, group, tensor) for tensor in tensors))
+        item = rule(*(item_of(code, group, tensor) for tensor in tensors))
         if result is not None:
-            group.step(code, text, result)
-            text = code.values[result].text
-        return group, text
+            group.step(code, item, result)
+            item = code.values[result].item
+        return group, item
 
-    def add_up(self, items=None, finish=""):
+    def add_up(self, items=None, finish=None):
         """Sum them; they are stored as items where a part is given for that."""
-        group, text = self.step("exp({} - {})", self.x, self.top, result=items)
+        group, item = self.step(lambda x, top: call("exp", x - top), self.x, self.top, result=items)
         if group is None:
-            text = (finish or "{}").format(text)
-            self.code.bind(self.total, self.code.local(text, self.dtype))
+            item = (finish or as_it_is)(item)
+            self.code.bind(self.total, self.code.local(item, self.dtype))
             return
-        fold_texts(self.code, group, text, self.total, self.kept, self.short,
+        fold_in(self.code, group, item, self.total, self.kept, self.short,
                    total_of(self.dtype), finish)  # fmt: skip
 
 
@@ -123,12 +129,11 @@ def _logaddexp_gradient(scale=None):
 def _emit_logaddexp(rule, half):
     """The greater of two and what the other adds, which is nothing new where they are infinite."""
 
-    def text(op, x, y):
-        same = cast_text(half, op.outputs[0].dtype)
-        more = rule.format(f"-abs({x} - {y})")
-        return f"({x} + {same} if {x} == {y} else maximum({x}, {y}) + {more})"
+    def item(op, x, y):
+        same = typed(half, op.outputs[0].dtype)
+        return select(x.equals(y), x + same, call("maximum", x, y) + rule(-call("abs", x - y)))
 
-    return Elementwise(text, "f")
+    return ElementwiseOf(item, "f")
 
 
 @binary(
@@ -137,7 +142,7 @@ def _emit_logaddexp(rule, half):
     _logaddexp_gradient(),
     infer=real_only,
     floats=True,
-    emit=_emit_logaddexp("log1p(exp({}))", repr(math.log(2))),
+    emit=_emit_logaddexp(lambda x: call("log1p", call("exp", x)), math.log(2)),
 )
 def logaddexp(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """``log(exp(x) + exp(y))``, without overflow, as `numpy.logaddexp`.
@@ -155,7 +160,7 @@ def logaddexp(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     _logaddexp_gradient(math.log(2)),
     infer=real_only,
     floats=True,
-    emit=_emit_logaddexp("log1p(exp2({})) * 1.4426950408889634", "1"),
+    emit=_emit_logaddexp(lambda x: call("log1p", call("exp2", x)) * 1.4426950408889634, 1),
 )
 def logaddexp2(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """``log2(2**x + 2**y)``, without overflow, as `numpy.logaddexp2`.
@@ -191,18 +196,18 @@ def _logsumexp_gradient(op, dy):
 def _emit_logsumexp(code, op) -> None:
     """The greatest is added again to each sum's logarithm."""
     parts, result = _Exponentials(code, op), op.outputs[0]
-    parts.add_up(finish="log({})")
+    parts.add_up(finish=calling("log"))
     top, total = code.value(parts.top), code.value(parts.total)
     dimensions = result_dimensions(code, op, parts.kept)
     if not dimensions:
-        return code.bind(result, code.local(f"{top.text} + {total.text}", result.dtype))
+        return code.bind(result, code.local(top.item + total.item, result.dtype))
     group = joined(code, [], dimensions)
-    texts = [
-        value.text if isinstance(value, Scalar) else
+    items = [
+        value.item if isinstance(value, Scalar) else
         group.load(code, Block(value.base, dimensions, value.offset))
         for value in (top, total)
     ]  # fmt: skip
-    return group.step(code, " + ".join(texts), result)
+    return group.step(code, operator.add(*items), result)
 
 
 LOGSUMEXP = define(
@@ -296,7 +301,7 @@ def _emit_softmax(code, op) -> None:
         if parts.kept:
             code.value(parts.total)
             code.destinations[result] = lambda dimensions: code.values[parts.items]
-    parts.step("{} / {}", parts.items, parts.total, result=result)
+    parts.step(operator.truediv, parts.items, parts.total, result=result)
 
 
 SOFTMAX = define("Softmax", keeping(), _evaluate_softmax, _softmax_gradient, emit=_emit_softmax)
@@ -355,8 +360,10 @@ def _log_softmax_gradient(op, dy):
 def _emit_log_softmax(code, op) -> None:
     """Exponentials are not stored."""
     parts = _Exponentials(code, op)
-    parts.add_up(finish="log({})")
-    parts.step("{} - {} - {}", parts.x, parts.top, parts.total, result=op.outputs[0])
+    parts.add_up(finish=calling("log"))
+    parts.step(
+        lambda x, top, total: x - top - total, parts.x, parts.top, parts.total, result=op.outputs[0]
+    )
 
 
 LOG_SOFTMAX = define(
