@@ -1138,7 +1138,9 @@ class ArrayWrapper(Tensor):
     @real.setter
     def real(self, value):
         value = native.plain(value)
-        self[...] = value + 1j * arithmetic.imag(self.itself) if self.dtype.kind == "c" else value
+        if self.dtype.kind == "c":
+            value = arithmetic.complex_of(value, arithmetic.imag(self.itself))
+        self[...] = value
 
     @property
     def imag(self):
@@ -1152,7 +1154,7 @@ class ArrayWrapper(Tensor):
     def imag(self, value):
         if self.dtype.kind != "c":
             raise TypeError("array does not have imaginary part to set")
-        self[...] = arithmetic.real(self.itself) + 1j * native.plain(value)
+        self[...] = arithmetic.complex_of(arithmetic.real(self.itself), native.plain(value))
 
     def _part(self, function):
         """Parts of complex numbers, a view in NumPy: a change of one is seen in the other.
@@ -1604,8 +1606,8 @@ class PartStep(Step):
     def put(self, array, value):
         """The array where the view is another one."""
         if self.function is arithmetic.real:
-            return value + 1j * arithmetic.imag(array)
-        return arithmetic.real(array) + 1j * value
+            return arithmetic.complex_of(value, arithmetic.imag(array))
+        return arithmetic.complex_of(arithmetic.real(array), value)
 
     def composed(self, key):
         """The key of the array for one of the view; None where it is not a basic one."""
@@ -1623,7 +1625,8 @@ class PartStep(Step):
 
     def as_summand(self, value):
         """What is added to items of the array where a value is added to those of the view."""
-        return value if self.function is arithmetic.real else 1j * native.plain(value)
+        value = native.plain(value)
+        return value if self.function is arithmetic.real else arithmetic.complex_of(0.0, value)
 
 
 class ReadStep(Step):

@@ -1009,7 +1009,11 @@ def _complex(*parts):
         return complex(*parts)
     real, imag = (*parts, 0)[:2]
     real, imag = map(_one_number, (real, imag))
-    return cast(real, np.complex128) + imag * 1j
+    if imag.dtype.kind == "c":
+        real, imag = real - arithmetic.imag(imag), arithmetic.real(imag)
+    if real.dtype.kind == "c":
+        real, imag = arithmetic.real(real), arithmetic.imag(real) + imag
+    return arithmetic.complex_of(cast(real, np.float64), cast(imag, np.float64))
 
 
 def _traced(value):

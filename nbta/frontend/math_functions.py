@@ -14,6 +14,7 @@ from nbta.frontend.tries import check_math
 from nbta.graph.operation import Tensor
 from nbta.ops.axes import reductions
 from nbta.ops.core import arithmetic
+from nbta.ops.core.arithmetic import complex_of
 from nbta.ops.core.dispatch import FUNCTIONS, as_tensor
 from nbta.ops.core.shaping import cast
 from nbta.ops.elementary import basic as elementary
@@ -185,7 +186,7 @@ def _polar(z):
 
 def _rect(radius, phase):
     radius, phase = as_float(radius), as_float(phase)
-    return radius * elementary.cos(phase) + 1j * (radius * elementary.sin(phase))
+    return complex_of(radius * elementary.cos(phase), radius * elementary.sin(phase))
 
 
 def _complex_log(z, *base):

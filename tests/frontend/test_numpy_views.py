@@ -4,6 +4,7 @@ Each function and method of NumPy's is called on an array, and then its result i
 array is; what both hold afterwards is NumPy's, or the write is refused.
 """
 
+import itertools
 import operator
 import sys
 import warnings
@@ -16,6 +17,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 import nbta
 from nbta.errors import NbtaError
 from nbta.structure import leaves
+from nbta.testing import check_grads
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
 import numpy_table as table
@@ -497,3 +499,50 @@ def test_a_vector_of_an_argument_in_another_order_is_no_view(compiled):
         else:
             with pytest.raises(nbta.InvalidArgumentError, match="may or may not be the same array"):
                 views(given)
+
+
+def of_parts(re, im):
+    return complex(re, im)
+
+
+def of_complex_parts(re, im):
+    return complex(re, 2.0 + 1j * re)
+
+
+def views_of_parts(re, im):
+    z = np.zeros(2, dtype=complex)
+    z.real[0], z.imag[0] = re, im
+    z.imag[1] += im
+    return z
+
+
+def set_parts(re, im):
+    z = np.ones(2, dtype=np.complex64)
+    z.imag, z.real = im, re
+    return z
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("f", [of_parts, of_complex_parts, views_of_parts, set_parts])
+def test_an_infinite_part_leaves_the_other_as_it_is(f, compiled):
+    """`re + 1j * im` would multiply an infinite `im` by 0."""
+    function = nbta.function(f, compiled=compiled)
+    for re, im in itertools.product([1.0, -0.5, np.inf, np.nan], repeat=2):
+        wanted, found = np.asarray(f(re, im)), np.asarray(function(re, im))
+        assert wanted.dtype == found.dtype
+        np.testing.assert_array_equal(found.real, wanted.real)
+        np.testing.assert_array_equal(found.imag, wanted.imag)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_gradients_of_parts(compiled):
+    def f(x):
+        z = np.zeros(3, dtype=complex)
+        for i in range(3):
+            z[i] = complex(x[i], x[i + 1] ** 2)
+        z.imag[1] += x[0]
+        w = z * z
+        return np.sum(w.real * w.imag)
+
+    x = np.array([0.3, 0.5, 0.7, 0.9])
+    check_grads(nbta.function(f, compiled=compiled), (x,), order=2)

@@ -25,6 +25,7 @@ from nbta.ops.core.elementwise import (
     broadcasting,
     conjugate,
     define_elementwise,
+    floats_only,
     promoted,
     real_only,
     truth,
@@ -883,20 +884,20 @@ def _infer_part(spec):
     return Spec(np.empty(0, spec.dtype).real.dtype, spec.shape)
 
 
-def _part_gradient(unit):
-    def gradient(op, dy):
-        if op.inputs[0].dtype.kind == "c":
-            return [cast(dy, op.inputs[0].dtype) * unit]
-        return [dy if unit == 1 else zeros_like(dy)]
+def _real_gradient(op, dy):
+    return [cast(dy, op.inputs[0].dtype)]
 
-    return gradient
+
+def _imag_gradient(op, dy):
+    zeros = zeros_like(dy)
+    return [complex_of(zeros, dy) if op.inputs[0].dtype.kind == "c" else zeros]
 
 
 REAL = define_elementwise(
     "Real",
     _infer_part,
     np.real,
-    _part_gradient(1),
+    _real_gradient,
     emit=complex_only(lambda x: x.real, as_it_is),
     linear=(0,),
 )
@@ -904,7 +905,35 @@ IMAG = define_elementwise(
     "Imag",
     _infer_part,
     np.imag,
-    _part_gradient(1j),
+    _imag_gradient,
     emit=complex_only(lambda x: x.imag, lambda x: ZERO),
     linear=(0,),
 )
+
+
+def _infer_complex(real, imag):
+    found = floats_only(real, imag)
+    return Spec(np.result_type(found.dtype, np.complex64), found.shape)
+
+
+def _evaluate_complex(real, imag):
+    shape = np.broadcast_shapes(np.shape(real), np.shape(imag))
+    found = np.empty(shape, np.result_type(real, np.complex64))
+    found.real, found.imag = real, imag
+    return found
+
+
+#: Of ``real + 1j * imag``, infinite and undefined parts would leave nothing of the other one.
+COMPLEX = define_elementwise(
+    "Complex",
+    _infer_complex,
+    _evaluate_complex,
+    lambda op, dy: [unbroadcast(f(dy), x) for f, x in zip((real, imag), op.inputs, strict=True)],
+    emit=Elementwise(calling("complex"), "f"),
+    linear=(0, 1),
+)
+
+
+def complex_of(real, imag):
+    """Complex numbers of their real and imaginary parts, as TensorFlow's ``tf.complex``."""
+    return apply(COMPLEX, promoted(real, imag, floats=True))
