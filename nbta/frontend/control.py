@@ -1418,11 +1418,11 @@ class _Loop:
 
     def _start(self):
         """Assume that iterations forward numbers, and arrays that they seem to change."""
-        self._names, self._entry, self._get, self._set = self._given
+        self._names, self._entry, self._get_variables, self._set_variables = self._given
         self._placeholders, self._dtypes, self._begun = {}, {}, {}
         self._carried = {i for i, v in enumerate(self._entry) if self._is_scalar(v)}
         self._known = set()  # variables that no iteration changes though one could
-        self._wrappers, self._places = [], set()
+        self._wrappers, self._places = [], {}
         self._aliases, self._outer, self._spoiled = set(), {}, {}
         self._read_only = {}  # by place, where iterations decide
         self._ways, self._vague = {}, set()  # how arrays of a tie are one, and where nobody knows
@@ -1790,20 +1790,21 @@ class _Loop:
         return any(key in self._places for key, _, _ in new)
 
     def _add_place(self, key, place, old):
-        self._places.add(key)
+        self._places[key] = place
         value = absent(place) if old is Missing else as_state((old,))[0]
         if self._is_scalar(value):
             self._carried.add(len(self._names))
         self._names = (*self._names, str(place))
         self._entry = (*self._entry, value)
-        get, set_ = self._get, self._set
-        self._get = lambda: (*get(), _value_of(place))
 
-        def set_all(values):
-            set_(values[:-1])
-            hold_place(place, values[-1])
+    def _get(self):
+        return (*self._get_variables(), *map(_value_of, self._places.values()))
 
-        self._set = set_all
+    def _set(self, values):
+        count = len(values) - len(self._places)
+        self._set_variables(values[:count])
+        for place, value in zip(self._places.values(), values[count:], strict=True):
+            hold_place(place, value)
 
     def _learn_variable(self, i, start, end):
         """Whether a variable is something else than was assumed."""

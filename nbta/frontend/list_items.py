@@ -113,13 +113,18 @@ class Picked(Listing):
             return self._of_nested(key)
         if not self._is_even():
             return self._chosen(lambda each: _item(each, key))
+        if all(map(_is_of_numbers, self._lists)) and not isinstance(key, bool):
+            items, place = self._in_a_row(key)
+            return made(_together(items))[place]
         if not is_run_place(key):
             return item_at([each[native.plain(key)] for each in self._lists], self._place)
-        if all(map(_is_of_numbers, self._lists)):
-            _check_integer(self, key)
-            place = _place(self._lists[0], key)
-            return _table(self._lists)[self._place, place]
         return self._chosen(lambda each: _item(each, key))
+
+    def _in_a_row(self, key):
+        """The items of all lists, which are of one length, and the place of one among them."""
+        key = as_tensor(native.plain(key))
+        place = self._place * len(self._lists[0]) + _place(self._lists[0], key)
+        return list(itertools.chain.from_iterable(self._lists)), place
 
     def _of_nested(self, key):
         """The list at an index, of lists of lists: one of all that these hold."""
@@ -135,11 +140,28 @@ class Picked(Listing):
 
     def put(self, key, value):
         """Assign an item."""
-        self._change(lambda each: _put(each, key, value))
+        if isinstance(key, slice) or not self._is_even() or not self._are_others():
+            return self._change(lambda each: _put(each, key, value))
+        self._check_own()
+        items, place = self._in_a_row(key)
+        found = _changed_together(items, place, value)
+        if found is None:
+            return self._change(lambda each: _put(each, key, value))
+        found = iter(found)
+        for values in self._lists:
+            _replace(values, [next(found) for _ in values])
+        return None
 
-    def _change(self, change):
+    def _are_others(self):
+        """Whether no list is there twice."""
+        return len(set(map(id, self._lists))) == len(self._lists)
+
+    def _check_own(self):
         if any(reading() is not None and reading().holds(each) for each in self._lists):
             self.refuse("a change")
+
+    def _change(self, change):
+        self._check_own()
 
         def changed(each):
             change(each)
@@ -375,10 +397,16 @@ def set_item_at(values, key, value) -> None:
     """``values[key] = value``."""
     place, items = _place(values, key), list(values)
     found = _changed_together(items, place, value)
-    for k, old in enumerate(items):
+    if found is None:
+        found = (control.value_of(equal(place, k), value, old) for k, old in enumerate(items))
+    _replace(values, found)
+
+
+def _replace(values, items):
+    """Let a list have other items."""
+    for k, item in enumerate(items):
         note_place(Item(values, k))
-        new = control.value_of(equal(place, k), value, old) if found is None else found[k]
-        put_item(values, k, new)
+        put_item(values, k, item)
         control.follow(values, k)
 
 

@@ -1,6 +1,8 @@
 """Lists that an index of the run chooses among others, and lists in lists."""
 
 import copy
+import linecache
+import random
 
 import numpy as np
 import pytest
@@ -182,6 +184,86 @@ def ragged_tuples(x):
     return x[0] * ((1, 2), (3,))[int(x[0] * 2)][0]
 
 
+@right
+def table_of_costs(x):
+    n, m = len(x), len(x) - 1
+    cost = [[float("inf")] * (m + 1) for _ in range(n + 1)]
+    cost[0][0] = 0.0
+    for i in range(1, n + 1):
+        for j in range(1, m + 1):
+            step = (x[i - 1] - 0.9 * x[j]) ** 2
+            cost[i][j] = step + min(cost[i - 1][j], cost[i][j - 1], cost[i - 1][j - 1])
+    return cost[n][m]
+
+
+@right
+def rows_that_are_one_list(x):
+    table = [[0.0] * 4] * 3
+    for i in range(3):
+        for j in range(4):
+            table[i][j] += x[i] * (j + 1)
+    return table[0][1] + 2 * table[2][3] + table[1][0]
+
+
+@right
+def row_by_another_name(x):
+    table = [[0.0] * 4 for _ in range(3)]
+    row = table[1]
+    for i in range(len(x)):
+        table[i % 3][i % 4] += x[i]
+        row[i % 4] += 1.0 * i * x[0]
+    return sum(row) + table[1][2] * table[0][0]
+
+
+@right
+def places_from_the_end(x):
+    table = [[1.0] * 5 for _ in range(3)]
+    for i in range(len(x)):
+        table[-(i % 3) - 1][-(i % 5) - 1] *= x[i]
+        table[i % 3][0] += x[1]
+    return sum([sum(row) for row in table])
+
+
+@right
+def two_rows_by_turns(x):
+    rows = [[0.1] * 3 for _ in range(2)]
+    for i in range(len(x)):
+        now, before = rows[i % 2], rows[(i + 1) % 2]
+        for j in range(3):
+            now[j] = before[j] * 0.5 + x[i] * j
+    return rows[0][2] + rows[1][1]
+
+
+@right
+def integers_that_become_floats(x):
+    table = [[0] * 4 for _ in range(3)]
+    for i in range(len(x)):
+        table[i % 3][(i * 2) % 4] = x[i] * 2 if i > 2 else i
+    return table[0][0] + table[1][2] * table[2][2] + table[2][0] * table[0][2]
+
+
+@right
+def three_deep(x):
+    box = [[[0.0] * 3 for _ in range(2)] for _ in range(4)]
+    for i in range(len(x)):
+        box[i % 4][i % 2][i % 3] += x[i] * x[0]
+    return box[0][0][0] + box[1][1][1] * box[3][1][0] + box[2][0][2]
+
+
+@right
+def products_of_tables(x):
+    n = 4
+    a, c = [[0.0] * n for _ in range(n)], [[0.0] * n for _ in range(n)]
+    for i in range(n):
+        for j in range(n):
+            a[i][j] = x[(i * j) % 6] + i
+    for i in range(n):
+        for j in range(n):
+            for k in range(n):
+                c[i][j] += a[i][k] * a[k][j]
+    return c[1][2] * c[3][3]
+
+
 OUTER = [[1.0, 2.0], [3.0, 4.0]]
 
 
@@ -238,6 +320,85 @@ def test_nested_argument():
     assert value == pytest.approx(X[0] ** 2 * X[1])
     assert slope[:2] == pytest.approx([2 * X[0] * X[1], X[0] ** 2])
     assert given == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def smoothed(x):
+    n = len(x)
+    sums = [0.0] * (n + 1)
+    for i in range(n):
+        sums[i + 1] = sums[i] * 0.5 + x[i]
+    return sums[n]
+
+
+def warped(x):
+    n = len(x)
+    cost = [[0.0] * n for _ in range(n)]
+    for i in range(1, n):
+        for j in range(1, n):
+            cost[i][j] = abs(x[i] - 0.5 * x[j]) + min(cost[i - 1][j], cost[i][j - 1])
+    return cost[n - 1][n - 1]
+
+
+@pytest.mark.filterwarnings("ignore::nbta.PerformanceWarning")
+@pytest.mark.parametrize(("f", "count"), [(smoothed, 1500), (warped, 24)])
+def test_long_lists_and_large_tables(f, count):
+    """Among more rows than branches would do for, and more items than calls may be nested."""
+    x = np.random.default_rng(3).random(count)
+    value, gradient = nbta.value_and_grad(f, compiled=True)(x)
+    assert value == pytest.approx(f(x), rel=1e-12)
+    along = np.cos(np.arange(count))
+    slope = (f(x + 1e-6 * along) - f(x - 1e-6 * along)) / 2e-6
+    assert gradient @ along == pytest.approx(slope, rel=1e-6)
+
+
+class Tables:
+    """Writes programs that read and assign items of two tables, which may have rows in common."""
+
+    def __init__(self, seed):
+        self._random = random.Random(seed)
+
+    def program(self):
+        """The function, and its text."""
+        pick = self._random.choice
+        rows = pick(
+            ["[[1.0] * 4 for _ in range(3)]", "[[1.0] * 4] * 3", "[[2, 1, 0, 1]] * 2 + [[1.0] * 4]"]
+        )
+        lines = ["def program(x):", f"    a = {rows}", "    b = [[x[0]] * 4, a[1], [0.5] * 4]"]
+        lines += [
+            f"    row = {pick(['a[0]', 'b[1]', 'b[2]', '[0.0] * 4'])}",
+            "    for i in range(6):",
+        ]
+        for _ in range(3):
+            lines.append(f"        {self._item()} {pick(['=', '+=', '*='])} {self._value()}")
+        if pick([True, False]):
+            lines.append(f"        if x[i] > 0.5: {self._item()} = {self._value()}")
+        lines.append("    return sum([sum(r) * (k + 1) for k, r in enumerate(a + b + [row])])")
+        text = "\n".join(lines)
+        name, names = f"<tables {id(self)}>", {}
+        linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
+        exec(compile(text, name, "exec"), names)
+        return names["program"], text
+
+    def _item(self):
+        pick = self._random.choice
+        place = pick(["i % 3", "-(i % 3) - 1", "(i * 2) % 3", "1", "0"])
+        column = pick(["i % 4", "(i + 1) % 4", "-1 - i % 4", "2"])
+        return pick([f"a[{place}][{column}]", f"b[{place}][{column}]", f"row[{column}]"])
+
+    def _value(self):
+        return self._random.choice([f"0.5 * {self._item()} + x[i]", f"{self._item()} * x[5 - i]",
+                                    "1.5", f"{self._item()} - {self._item()}"])  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.slow_but_every(4)
+def test_random_tables_of_lists_are_pythons(seed):
+    program, text = Tables(seed).program()
+    for compiled in (False, True):
+        found = nbta.value_and_grad(program, compiled=compiled)(X)
+        assert found[0] == pytest.approx(program(list(X)), rel=1e-12), text
+    compare = [(program(list(X + h)) - program(list(X - h))) / 2e-6 for h in 1e-6 * np.eye(6)]
+    np.testing.assert_allclose(found[1], compare, rtol=1e-5, atol=1e-6, err_msg=text)
 
 
 def filling(count):
