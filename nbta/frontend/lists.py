@@ -707,10 +707,18 @@ def _fill(listing, sample):
         isinstance(each, Tensor | np.ndarray | np.generic | int | float | complex)
         for each in samples
     ):
-        kinds = sorted({type(each).__name__ for each in samples})
+        lists = any(isinstance(each, list) for each in samples)
+        kinds = sorted(
+            {"list" if isinstance(each, list) else type(each).__name__ for each in samples}
+        )
+        ways = (
+            "make lists before the loop, as [[0.0] * m for _ in range(n)], and assign their items"
+            if lists
+            else "give each part of a tuple a list of its own"
+        )
         message = (
             f"{here()}: a loop appends {' and '.join(kinds)} to a list; it may append numbers and "
-            f"arrays of one dtype; give each part of a tuple a list of its own"
+            f"arrays of one dtype; {ways}"
         )
         raise invalid("list_items", message)
     dtype = np.result_type(*(_dtype(each) for each in samples))

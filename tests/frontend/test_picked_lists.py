@@ -264,6 +264,14 @@ def products_of_tables(x):
     return c[1][2] * c[3][3]
 
 
+@refused(r"a loop appends list to a list; .* as \[\[0.0\] \* m for _ in range\(n\)\]")
+def appended_rows(x):
+    rows = []
+    for _ in range(2 * len(x)):
+        rows.append([0.0] * 3)
+    return rows[0][0] * x[0]
+
+
 OUTER = [[1.0, 2.0], [3.0, 4.0]]
 
 
