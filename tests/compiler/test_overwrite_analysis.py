@@ -309,7 +309,7 @@ def test_bytes_of_an_iteration():
         return sum(buffer.nbytes for buffer in work._buffers.values())
 
     gradient = nbta.value_and_grad(f, compiled=True)
-    arrays = 3  # the one that is filled, and the gradients of both
+    arrays = 2  # the one that is filled, and its gradient; that of x is a result
     few, many = held(10_000), held(20_000)
     assert many - few == (arrays * 8 + 8) * 10_000
 
