@@ -5,9 +5,11 @@ and what is shown at a prompt is also typed at one, where functions have no sour
 """
 
 import doctest
+import importlib
 import io
 import re
 import runpy
+import sys
 import tomllib
 import traceback
 from contextlib import redirect_stdout
@@ -41,6 +43,10 @@ ELSEWHERE = {
 OF_THE_README = ["docs/coming_from_numba.md", "docs/index.md"]
 #: What pages take for granted before their blocks.
 BEFORE = {
+    "docs/call_in_njit.md": (
+        "import numba\nimport numpy as np\nimport nbta\n"
+        "def energy(q, data):\n    return np.sum((q - data) ** 2)\n"
+    ),
     "docs/reference/types.md": "params, x = {'w': 0.5}, 2.0\n",
     "docs/tensorflow.md": (
         "from nbta import Graph, Session, TensorArray, gradients, name_scope, placeholder\n"
@@ -49,6 +55,7 @@ BEFORE = {
 }
 #: What blocks are to have left, as an expression.
 AFTER = {
+    "docs/call_in_njit.md": "np.allclose(step(np.ones(2), np.zeros(2)), 0.8)",
     "docs/reference/types.md": "abs(gradient['w'] - 2.0 / nbta.cosh(1.0) ** 2) < 1e-12",
     "docs/tensorflow.md": "Session(graph).run(slope, {x: 3.0}) == 6.0",
 }
@@ -76,7 +83,9 @@ def test_a_block_does_what_the_page_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (block,) = blocks(PAGES[page])
     (tmp_path / "page.py").write_text(BEFORE[page] + block, encoding="utf-8")
-    assert eval(AFTER[page], runpy.run_path("page.py"))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "page", raising=False)
+    assert eval(AFTER[page], vars(importlib.import_module("page")))
 
 
 @pytest.mark.parametrize("page", OF_THE_README)
