@@ -285,11 +285,17 @@ class Group:
         return True
 
     def _place(self, code, tensor):
-        """Where a result goes; where the loop reads it must be item by item."""
+        """Where a result goes; where the loop reads it must be item by item, and no other may.
+
+        Those that read it are written down before, but one that waits for this to be written: of
+        two that exchange their buffers, one needs another.
+        """
         block = code.destination(tensor, tensor.dtype, self.dimensions)
         reads = [(b, pattern) for _, b, pattern in self.loads.values() if b.base is block.base]
         same = all(b.offset == block.offset and set(p) <= {"full"} for b, p in reads)
-        return block if same else code.new(tensor.dtype, self.dimensions)
+        others = (group for group in code.pending.values() if group is not self and group.flushed)
+        taken = any(block.base in group.reads for group in others)
+        return block if same and not taken else code.new(tensor.dtype, self.dimensions)
 
 
 def _pattern(code, group, block):

@@ -13,7 +13,7 @@ from nbta.compiler.gradient_passes import gradients_to_tensors
 from nbta.compiler.least_saved import save_least
 from nbta.compiler.linearised_tapes import flows_of_tapes, forget_iterations, tapes_to_arrays
 from nbta.compiler.manager import Manager, settings
-from nbta.compiler.passes import fold_constants, hoist, keep_all, prune, share
+from nbta.compiler.passes import fold_constants, hoist, keep_all, prune, separate_fills, share
 from nbta.compiler.plain_products import use_plain_products
 from nbta.compiler.product_passes import hoist_products, sum_products_outside
 from nbta.compiler.program import Program, extract, rebuild
@@ -43,8 +43,8 @@ LOWERING = (
     arrays_to_tensors, rematerialise, prune, save_least, arrays_to_tensors, gradients_to_tensors,
     share_tapes, prune, share, tapes_to_arrays, rows_of_elementwise, hoist_products,
     sum_products_outside, items_of_parts, add_items_after_loops, read_before_branches,
-    simplify_shapes, hoist, share, prune, tile, skip_zero_adjoints,
-    pack_arrays,
+    simplify_shapes, hoist, share, prune, tile, skip_zero_adjoints, separate_fills,
+    keep_stores_whole, pack_arrays,
 )  # fmt: skip
 
 

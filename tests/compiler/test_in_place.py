@@ -1686,3 +1686,32 @@ def test_a_result_of_loops_is_not_copied(f):
             whole(X)
         assert "copy(" not in whole.source
     check_grads(loss, (X,), order=2)
+
+
+def exchanged(x, c):
+    q = np.zeros(10)
+    u, v = np.zeros(len(x)), np.ones(len(x)) * c
+    for t in range(10):
+        q[t] += np.dot(np.tanh(u * np.sin(c * t)), v)
+        u, v = v, u
+    return np.mean(u * x) + np.sum(q)
+
+
+def test_two_arrays_that_take_each_others_room():
+    """Adjoints of exchanged arrays, in loops of their own where lengths are one in the run alone.
+
+    Each is to be where the other is read: the second one needs room of its own.
+    """
+
+    def slope(x, c):
+        by_x, by_c = nbta.grad(exchanged, (0, 1))(x, c)
+        return nbta.sum(by_x * Y) + 0.6 * by_c
+
+    for f in (exchanged, slope):
+        results = [nbta.value_and_grad(f, (0, 1), compiled=kind) for kind in (True, False)]
+        with in_python():
+            found = results[0](X, 0.7)
+        expected = results[1](X, 0.7)
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-12, atol=1e-12)
+        for one, other in zip(found[1], expected[1], strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)

@@ -97,17 +97,21 @@ def hold_differences(f, arguments, found, call):
 
 
 def hold_second_derivatives(f, arguments, machine_code=False):
-    """Those along a direction, compiled and one by one."""
+    """Those along a direction, compiled and one by one, and the slope that they are of."""
     direction = _direction(arguments, len(arguments[0]))
     gradient = nbta.grad(f, ARGNUMS, convert=True)
 
     def slope(*given):
         return sum(nbta.sum(g * d) for g, d in zip(gradient(*given), direction, strict=True))
 
-    compiled, reference = (nbta.grad(slope, ARGNUMS, compiled=kind) for kind in (True, False))
+    compiled, reference = (
+        nbta.value_and_grad(slope, ARGNUMS, compiled=kind) for kind in (True, False)
+    )
     with executed(machine_code):
-        found = compiled(*arguments)
-    hold_equal(found, reference(*arguments), 1e-9)
+        value, found = compiled(*arguments)
+    wanted, expected = reference(*arguments)
+    np.testing.assert_allclose(value, wanted, rtol=1e-9, atol=1e-9)
+    hold_equal(found, expected, 1e-9)
 
 
 def _direction(arguments, seed):
