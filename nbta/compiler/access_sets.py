@@ -190,6 +190,14 @@ def _form(counts, part):
     return form if counts.is_natural(form) else None  # others wrap around
 
 
+def is_same_item(read: Operation, change: Operation) -> bool:
+    """Whether two operations are certainly of the same item, each of its version of an array."""
+    if read.attrs["key"] != change.attrs["key"]:
+        return False
+    pairs = zip(indices_of(read), indices_of(change), strict=True)
+    return all(one is other or (type(one) is int and one == other) for one, other in pairs)
+
+
 def is_item_read(op: Operation) -> bool:
     """Whether an operation reads an item that is a number."""
     return op.record is GETITEM and op.outputs[0].spec.rank == 0 and not op.control_inputs

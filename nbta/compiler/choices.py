@@ -1,6 +1,6 @@
 """Choices between an item and what is to replace it, kept from becoming masked stores."""
 
-from nbta.compiler.access_sets import indices_of
+from nbta.compiler.access_sets import is_same_item
 from nbta.compiler.induction import Counts
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.program import Program, changes
@@ -39,20 +39,15 @@ def _kept_by(op: Operation) -> list[Operation]:
     if op.record is not SET_ITEM:
         return []
     choice = op.inputs[1].op
-    keeps = _is_open(choice) and any(_is_same_item(way.op, op) for way in choice.inputs[1:])
+    keeps = _is_open(choice) and any(_reads_item_of(op, way.op) for way in choice.inputs[1:])
     return [choice] if keeps else []
+
+
+def _reads_item_of(change: Operation, read: Operation) -> bool:
+    return read.record is GETITEM and read.graph is change.graph and is_same_item(read, change)
 
 
 def _is_open(op: Operation) -> bool:
     """Whether an operation chooses between two floats by something else than their comparison."""
     number = op.record is WHERE and op.outputs[0].spec.rank == 0 and op.outputs[0].dtype in FLOATS
     return number and not is_choice_of_compared(op)
-
-
-def _is_same_item(read: Operation, change: Operation) -> bool:
-    """Whether an operation reads the item that another one sets."""
-    if read.record is not GETITEM or read.graph is not change.graph:
-        return False
-    same = read.attrs["key"] == change.attrs["key"]
-    pairs = zip(indices_of(read), indices_of(change), strict=True) if same else ()
-    return same and all(one is other or (type(one) is int and one == other) for one, other in pairs)

@@ -17,9 +17,9 @@ from operator import is_
 from typing import NamedTuple
 
 from nbta.compiler.access_sets import (
-    indices_of,
     is_item_read,
     is_movable,
+    is_same_item,
     moved,
     place_of,
     reads_in_any_case,
@@ -235,7 +235,7 @@ def _taken(loop, states):
     cleared = [op for op in operations if op.record is SET_ITEM and _is_zero(op.inputs[1])]
     for op in filter(is_item_read, operations):
         first = _first(op.inputs[0])
-        changes = [c for c in cleared if c.inputs[0] is op.inputs[0] and _is_there(op, c)]
+        changes = [c for c in cleared if c.inputs[0] is op.inputs[0] and is_same_item(op, c)]
         if changes and first in parameters:
             found |= dict.fromkeys((op, *changes), first)
     return found
@@ -281,13 +281,6 @@ def _first(version):
             version = version.graph.sources[version]
         else:
             return version
-
-
-def _is_there(read, change):
-    """Whether two operations are of the same item."""
-    same = read.attrs["key"] == change.attrs["key"]
-    pairs = zip(indices_of(read), indices_of(change), strict=True) if same else ()
-    return same and all(one is other or (type(one) is int and one == other) for one, other in pairs)
 
 
 def _moves(body, states, taken):

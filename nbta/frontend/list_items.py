@@ -120,11 +120,14 @@ class Picked(Listing):
             return item_at([each[native.plain(key)] for each in self._lists], self._place)
         return self._chosen(lambda each: _item(each, key))
 
+    def _in_order(self):
+        return itertools.chain.from_iterable(self._lists)
+
     def _in_a_row(self, key):
         """The items of all lists, which are of one length, and the place of one among them."""
         key = as_tensor(native.plain(key))
         place = self._place * len(self._lists[0]) + _place(self._lists[0], key)
-        return list(itertools.chain.from_iterable(self._lists)), place
+        return list(self._in_order()), place
 
     def _of_nested(self, key):
         """The list at an index, of lists of lists: one of all that these hold."""
@@ -140,14 +143,11 @@ class Picked(Listing):
 
     def put(self, key, value):
         """Assign an item."""
-        if isinstance(key, slice) or not self._is_even() or not self._are_others():
+        even = not isinstance(key, slice) and self._is_even() and self._are_others()
+        if not even or _dtype_together(list(self._in_order()), value) is None:
             return self._change(lambda each: _put(each, key, value))
         self._check_own()
-        items, place = self._in_a_row(key)
-        found = _changed_together(items, place, value)
-        if found is None:
-            return self._change(lambda each: _put(each, key, value))
-        found = iter(found)
+        found = iter(_changed_together(*self._in_a_row(key), value))
         for values in self._lists:
             _replace(values, [next(found) for _ in values])
         return None
@@ -410,16 +410,23 @@ def _replace(values, items):
         control.follow(values, k)
 
 
-def _changed_together(items, place, value):
-    """Items of a list after one of them was assigned in a tensor; None where it is not to be one.
+def _dtype_together(items, value):
+    """The dtype of a tensor in which one of some items can be assigned; None where none is to be.
 
-    A loop carries the tensor then (`nbta.control.item_variables`). Of few items each is chosen by
-    itself, and so are items of several dtypes.
+    Of few items each is chosen by itself, and so are items of several dtypes.
     """
     if len(items) < TOGETHER_ITEMS or not (is_number(value) and all(map(is_number, items))):
         return None
     dtypes = {control.common_dtype(value, each) for each in items}
-    dtype = dtypes.pop() if len(dtypes) == 1 else None
+    return dtypes.pop() if len(dtypes) == 1 else None
+
+
+def _changed_together(items, place, value):
+    """Items of a list after one of them was assigned in a tensor; None where it is not to be one.
+
+    A loop carries the tensor then (`nbta.control.item_variables`).
+    """
+    dtype = _dtype_together(items, value)
     if dtype is None:
         return None
     plain = [control.in_dtype(native.plain(each), dtype) for each in (value, *items)]
