@@ -1,11 +1,11 @@
 """Integers that a loop of the graph makes larger: Python's have no end, a graph's have 64 bits.
 
 ``fact *= k`` needs more from ``k = 21`` on. Where a product, power or shift of an iteration does,
-or a sum of two numbers that both grow, as Fibonacci's do, that is an error in place of another
-number. NumPy's signed integers are Python's to a trace, and do not wrap in compiled code, which
-takes that to be undefined; unsigned ones wrap. Not looked at are counters, what the next iteration
-does not take up, such as the index ``i * n + j``, and items of a list that is one tensor in the
-loop (`nbta.control.item_variables`).
+or a sum or difference of two numbers that both grow, as Fibonacci's do, that is an error in place
+of another number. NumPy's signed integers are Python's to a trace, and do not wrap in compiled
+code, which takes that to be undefined; unsigned ones wrap. Not looked at are counters, what the
+next iteration does not take up, such as the index ``i * n + j``, and items of a list that is one
+tensor in the loop (`nbta.control.item_variables`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nbta.errors import invalid
 from nbta.frontend.native import plain
 from nbta.frontend.problems import here
 from nbta.graph.views import Branch, Loop, is_branch, is_loop
-from nbta.ops.core.arithmetic import add, less, multiply
+from nbta.ops.core.arithmetic import add, less, multiply, subtract
 from nbta.ops.core.checks import ASSERT, after, first_token
 from nbta.ops.core.dispatch import apply, as_tensor
 from nbta.ops.core.shaping import cast
@@ -59,16 +59,16 @@ def _growing(pairs):
 
 def _counts(start, end, made):
     others = [each for each in end.op.inputs if each is not start]
-    is_sum = end.op.record is add.record and len(others) == 1
+    is_sum = end.op.record in _SUMS and len(others) == 1
     return end is start or end.op.record is GETITEM or (is_sum and others[0] not in made)
 
 
 def _made_of(starts):
-    """All tensors of a body that are made of any of some."""
+    """All numbers of a body that are made of any of some; an item is not made of its index."""
     found = set(starts)
     for op in next(iter(starts)).graph.operations if starts else ():
-        if not found.isdisjoint(op.inputs):
-            found.update(op.outputs)
+        if op.record is not GETITEM and not found.isdisjoint(op.inputs):
+            found.update(each for each in op.outputs if each.spec.rank == 0)
     return found
 
 
@@ -80,14 +80,17 @@ def _checked(end, made, of_any):
         if tensor in seen or tensor not in made:
             continue
         seen.add(tensor)
-        op = tensor.op
-        if op.record in _SIZES or (op.record is add.record and of_any.issuperset(op.inputs)):
-            steps.append(op)
-        elif is_branch(op) or is_loop(op):
+        op, inputs = tensor.op, tensor.op.inputs
+        if is_branch(op) or is_loop(op):
             _check_bodies(op, tensor.index, made, of_any)
-        todo += op.inputs
+            inputs = [each for each in inputs if each.dtype.kind == "i"]  # of floats are others
+        elif tensor.dtype.kind != "i":
+            pass  # `int` looks at what it makes an integer of
+        elif op.record in _SIZES or (op.record in _SUMS and of_any.issuperset(inputs)):
+            steps.append(op)
+        todo += inputs
     for op in steps:
-        size = absolute(_SIZES.get(op.record, add)(*(cast(x, np.float64) for x in op.inputs)))
+        size = absolute((_SIZES | _SUMS)[op.record](*(cast(x, np.float64) for x in op.inputs)))
         message = (
             f"{here()}: a loop makes an integer of more than 64 bits, which a graph does not have; "
             f"begin with a float, such as 1.0, or with np.uint64(1) for one that wraps"
@@ -124,3 +127,4 @@ _SIZES = {
     power.record: power,
     left_shift.record: lambda number, places: multiply(number, power(as_tensor(2.0), places)),
 }
+_SUMS = {add.record: add, subtract.record: subtract}

@@ -166,6 +166,22 @@ def fibonacci(x):
     return total
 
 
+def differences(x):
+    a, b, total = 0, 1, 0.0
+    for v in x:
+        total += v**2 * a
+        a, b = b, a - b * 2
+    return total
+
+
+def through_a_float(x):
+    n, total = 3, 0.0
+    for v in x:
+        total += v / n
+        n = int((n * n + 7) * 0.9)
+    return total
+
+
 def doubled(x):
     b, total = 1, 0.0
     for v in x:
@@ -215,6 +231,8 @@ def of_numpy(x):
     [
         (factorials, 20, 22),
         (fibonacci, 90, 95),
+        (differences, 45, 60),
+        (through_a_float, 5, 7),
         (doubled, 62, 64),
         (in_a_while, 36, 42),
         (in_two_loops, 4, 5),
@@ -247,6 +265,18 @@ def counted(x):
     return total
 
 
+def float_products(x):
+    """What is an item by an integer of a loop, or a float of it, is as large as it is."""
+    y, p, n, total = np.ones(4), 0, 1, 0.0
+    for j in range(4):
+        for i in range(3):
+            y[i] += x[p] * x[j] * 1e20
+            total += p * x[j] * 1e20
+            p += 2
+        n = int(n * 1e30 % 7) + 1
+    return total + np.sum(y * y) * n
+
+
 def wrapping(x):
     """NumPy's integers wrap."""
     h, total = np.uint64(3), 0.0
@@ -257,7 +287,7 @@ def wrapping(x):
 
 
 @pytest.mark.filterwarnings("ignore:overflow")
-@pytest.mark.parametrize("f", [counted, wrapping])
+@pytest.mark.parametrize("f", [counted, float_products, wrapping])
 @pytest.mark.parametrize("compiled", [False, True])
 def test_others_are_as_they_were(f, compiled):
     x = np.linspace(0.5, 1.0, 40)
