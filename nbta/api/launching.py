@@ -7,13 +7,15 @@ times as long as the call itself.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from nbta.api.static import Fixed
 from nbta.classes import node_of
-from nbta.compiler.written_calls import listed, written_out
+from nbta.compiler.written_calls import is_inlined, listed, written_out
+from nbta.structure import leaves
 
 _NUMBERS = np.ndarray | np.generic | int | float | complex
 
@@ -27,10 +29,10 @@ class Launcher:
     arguments : structure
         Those of a call. Arrays and numbers in it are the inputs of the function; strings, truth
         values and functions must be the same in other calls.
-    dtypes : list of dtype
+    specs : list of Spec
         Of the inputs.
     result : structure
-        With any leaves, as many as the function has results.
+        With a tensor for each result of the function.
     looks : dict
         What the function counts on: by `nbta.graph.lengths.Look`, what that sees.
     apart : list of tuple of int
@@ -43,14 +45,15 @@ class Launcher:
         self,
         executable: Any,
         arguments: Any,
-        dtypes: Any,
+        specs: Any,
         result: Any,
         looks: Any,
         apart: Any,
         now: Any = None,
     ) -> None:
         self.executable = executable
-        source = _Source(dtypes)
+        self._specs, self._result = specs, result
+        source = self._source = _Source([spec.dtype for spec in specs])
         source.take_call(*arguments)
         source.check(looks)
         if now is not None:
@@ -67,6 +70,28 @@ class Launcher:
     def fits(self, args: Any, kwargs: Any) -> bool:
         """Whether arguments are of the same kind, whatever the function makes of them."""
         return _defined(*self._same)(args, kwargs) is not None
+
+    @functools.cached_property
+    def fill(self) -> Any:
+        """As `call` with a third argument: arrays for the second part of the result.
+
+        The function writes to these itself. It leaves everything that does not fit, arrays that an
+        input may share memory with, and shapes that only a run knows, with None and untouched.
+        """
+        source, (first, gradient) = self._source.copy(), self._result
+        outs = source.take_out(gradient, self._specs)
+        if outs is None or not is_inlined(self.executable):
+            return _leave
+        before = len(leaves(first))
+        given = {before + k: name for k, name in enumerate(outs)}
+        lines, names, values = written_out(self.executable, source.leaves, source.numbers, given)
+        packed, more = _packing(first, values)
+        text = source.text(*lines, f"return {packed}, out", further=", out")
+        return _defined(text, source.names | names | more)
+
+
+def _leave(args: Any, kwargs: Any, out: Any) -> None:
+    """Fill nothing."""
 
 
 def _defined(source: str, names: dict[str, Any]) -> Any:
@@ -104,10 +129,18 @@ class _Source:
         self._lines: list[str] = []
         self._values: list[str] = []
 
-    def text(self, *more: str) -> str:
-        """Source of a function with the lines, and more of them."""
+    def text(self, *more: str, further: str = "") -> str:
+        """Source of a function with the lines, and more of them; further arguments."""
         lines = "".join(f"    {line}\n" for line in (*self._lines, *more))
-        return f"def f(args, kwargs):\n{lines}"
+        return f"def f(args, kwargs{further}):\n{lines}"
+
+    def copy(self) -> _Source:
+        """One with the same lines, to which others may be added."""
+        made = _Source(())
+        made.names, made.numbers = dict(self.names), dict(self.numbers)
+        made.leaves, made._lines = list(self.leaves), list(self._lines)
+        made._values = list(self._values)
+        return made
 
     def _name(self, value: Any) -> str:
         name = f"k{len(self.names)}"
@@ -150,21 +183,57 @@ class _Source:
             share = self._name(np.may_share_memory)
             self._unless(f"not {share}({self.leaves[one]}, {self.leaves[other]})")
 
-    def _take(self, part: Any, text: str) -> None:
-        """Take a part, which ``text`` gives."""
+    def take_out(self, gradient: Any, specs: Any) -> list[str] | None:
+        """Take arrays to fill for a structure of results, for inputs of some specs.
+
+        Returns
+        -------
+        list of str or None
+            A variable for each; None where only a run knows a shape.
+        """
+        lengths: dict[Any, str] = {}
+        for spec, leaf in zip(specs, self.leaves, strict=False):  # those from outside follow
+            for axis, n in enumerate(spec.shape):
+                lengths.setdefault(n, f"{leaf}.shape[{axis}]")
+        shapes: list[Any] = [tensor.spec.shape for tensor in leaves(gradient)]
+        if any(type(n) is not int and n not in lengths for shape in shapes for n in shape):
+            return None
+        found: list[str] = []
+
+        def take_array(tensor: Any, text: str) -> None:
+            shape = [str(n) if type(n) is int else lengths[n] for n in tensor.spec.shape]
+            self._unless(f"type({text}) is ndarray and {text}.dtype is {self._name(tensor.dtype)}")
+            flags = self._variable(f"{text}.flags")
+            self._unless(f"{flags}.carray and {text}.shape == ({listed(shape)})")
+            share = self._name(np.may_share_memory)
+            others = [leaf for leaf in self.leaves if leaf not in self.numbers]
+            for other in (*others, *found):
+                # Arrays that own their memory have none of others, which is quicker to see.
+                apart = f"{flags}.owndata and {other}.flags.owndata"
+                self._unless(f"{text} is not {other} and ({apart} or not {share}({text}, {other}))")
+            found.append(text)
+
+        self._take(gradient, self._variable("out"), take_array)
+        return found
+
+    def _take(self, part: Any, text: str, take_leaf: Any = None) -> None:
+        """Take a part, which ``text`` gives, with what takes a leaf."""
         if isinstance(part, dict):
             self._unless(f"type({text}) is {self._name(type(part))}")
             self._unless(f"tuple({text}) == {self._name(tuple(part))}")  # order may matter
             for key in sorted(part, key=repr):
-                self._take(part[key], self._variable(f"{text}[{self._name(key)}]"))
+                item = self._variable(f"{text}[{self._name(key)}]")
+                self._take(part[key], item, take_leaf)
         elif isinstance(part, list | tuple):
             self._unless(f"type({text}) is {self._name(type(part))} and len({text}) == {len(part)}")
-            self._take_items(part, text)
+            self._take_items(part, text, take_leaf)
         elif (node := node_of(part)) is not None:
             self._unless(f"type({text}) is {self._name(type(part))}")
             made = self._variable(f"{self._name(node_of)}({text})")
             self._unless(f"{made}.rest == {self._name(node.rest)}")
-            self._take(node.parts, self._variable(f"{made}.parts"))
+            self._take(node.parts, self._variable(f"{made}.parts"), take_leaf)
+        elif take_leaf is not None and part is not None:
+            take_leaf(part, text)
         elif isinstance(part, np.ndarray):
             self._take_array(text)
         elif isinstance(part, _NUMBERS) and not isinstance(part, bool):
@@ -176,9 +245,9 @@ class _Source:
             same = "==" if isinstance(part, str | Fixed) else "is"
             self._unless(f"{text} {same} {self._name(part)}")
 
-    def _take_items(self, part: Any, text: str) -> None:
+    def _take_items(self, part: Any, text: str, take_leaf: Any = None) -> None:
         for k, item in enumerate(part):
-            self._take(item, self._variable(f"{text}[{k}]"))
+            self._take(item, self._variable(f"{text}[{k}]"), take_leaf)
 
     def _take_array(self, text: str) -> None:
         self._values.append(text)

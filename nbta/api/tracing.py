@@ -364,6 +364,14 @@ class Function(Sent, Generic[P, R]):
     def _filled(self, args: Any, kwargs: Any) -> Any:
         """The result of a call with ``out=``."""
         out = kwargs.pop("out")
+        is_free = (not building or current() is None) and watching() is None and not anywhere
+        if is_free and out is not None:
+            structure = (args, kwargs) if self._static is None else self.with_static((args, kwargs))
+            for launcher, called in self._launchers:
+                found = launcher.fill(*structure, out)
+                if found is not None:
+                    self._called = called
+                    return found if self._pick is None else self._pick(found)
         if current() is not None or any_tensor(args, (kwargs, out)):
             message = "out: a function that is traced fills no arrays; assign the gradient"
             raise invalid("out", message)
@@ -1158,9 +1166,9 @@ class _Trace:
         same = (other for other, _ in others if other.executable is compiled.executable)
         if any(other.fits(*structure) for other in same):
             return others  # it knows them, but refused where they are in memory, or their result
-        dtypes = [tensor.dtype for tensor in self.inputs[: self.arguments]]
+        specs = [tensor.spec for tensor in self.inputs[: self.arguments]]
         looks, now = self.lengths.known, None if self.looking.is_empty else self.looking.at_launch
-        made = Launcher(compiled.executable, structure, dtypes, self.result, looks, self.apart, now)
+        made = Launcher(compiled.executable, structure, specs, self.result, looks, self.apart, now)
         return [(made, (self, self.runner.shapes)), *others[: _LAUNCHERS - 1]]
 
 

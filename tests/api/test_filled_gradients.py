@@ -118,6 +118,52 @@ def test_arrays_that_do_not_fit():
         traced(q)
 
 
+def test_calls_from_python_write_to_the_arrays_themselves(monkeypatch):
+    def loss(p, x, scale):
+        return nbta.sum(p["a"] * x) * scale * p["b"]
+
+    g = nbta.value_and_grad(loss, argnums=(0, 1), compiled=True)
+    monkeypatch.setattr("nbta.api.tracing.fill", None)  # which copies
+    for n in (3, 7, 2):
+        p, x = {"a": np.arange(n) + 1.0, "b": 2.0}, np.arange(n) * 0.5
+        value, gradient = g(p, x, 3.0)
+        out = {"a": np.empty(n), "b": np.empty(())}, np.empty(n)
+        found = g(p, x, 3.0, out=out)
+        assert found[0] == value
+        assert found[1] is out
+        np.testing.assert_array_equal(out[0]["a"], gradient[0]["a"])
+        np.testing.assert_array_equal(out[1], gradient[1])
+        assert out[0]["b"] == gradient[0]["b"]
+    # Other results may have lengths that the last call's had not.
+    positive = nbta.grad(lambda x: (nbta.sum(x * x), x[x > 0] + 0.0), has_aux=True, compiled=True)
+    for x in (np.ones(4), np.ones(4), -np.ones(4), np.arange(5.0), np.ones(2)):
+        _, kept = positive(x)
+        out = np.empty(len(x))
+        found = positive(x, out=out)
+        assert found[0] is out
+        np.testing.assert_array_equal(out, 2 * x)
+        np.testing.assert_array_equal(found[1], kept)
+
+
+def test_memory_that_arguments_share_is_copied_from_python():
+    mirrored = nbta.grad(lambda x: nbta.sum(x * x[::-1] * nbta.arange(4.0)), compiled=True)
+    memory = np.arange(8.0)
+    expected = {k: mirrored(memory[k : k + 4]) for k in range(5)}
+    for k in range(5):
+        for j in range(5):
+            x = memory.copy()
+            assert mirrored(x[k : k + 4], out=x[j : j + 4]) is not None
+            np.testing.assert_array_equal(x[j : j + 4], expected[k])
+        x = memory[k : k + 4].copy()
+        mirrored(x, out=x)
+        np.testing.assert_array_equal(x, expected[k])
+    # Memory that no array owns, so that nothing but addresses tell.
+    x = memory[:4].copy()
+    hidden = np.ctypeslib.as_array((np.ctypeslib.ctypes.c_double * 4).from_address(x.ctypes.data))
+    mirrored(x, out=hidden)
+    np.testing.assert_array_equal(x, expected[0])
+
+
 def test_nothing_is_left_behind():
     q, data, out = np.arange(4.0), np.ones(4), np.empty(4)
 
