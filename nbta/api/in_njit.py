@@ -14,8 +14,9 @@ import functools
 import inspect
 import itertools
 import threading
-from types import FunctionType
-from typing import Any
+from collections import namedtuple
+from types import FunctionType, MemberDescriptorType
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -56,7 +57,7 @@ from nbta.runtime.numba_private import (
 )
 from nbta.runtime.sharing import forget_python_error, hold_python, let_python_go, python_held
 from nbta.structure import describe, layout, leaves, map_leaves
-from nbta.tuning import SAVED_BUFFERS, WORKSPACES
+from nbta.tuning import SAVED_BUFFERS, WATCHED_ITEMS, WORKSPACES
 
 _ASK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 _TELL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
@@ -276,29 +277,120 @@ _VARIABLES = (-32, -24)
 _OFTEN = 40
 
 
-def _words_of_attribute(owner: Any, name: str) -> list[int] | None:
-    """Addresses of words that change with an attribute; None where they may not tell."""
+def _version_word(kind: Any) -> int | None:
+    """The address of a word that changes with a class; None where it may not tell."""
+    words = _attribute_words()
+    if words is None or not isinstance(kind, type):
+        return None
+    _ = kind.__init__  # type: ignore[misc] # a version is made by a look
+    version = id(kind) + words[1]
+    return version if _word(version) & 0xFFFFFFFF else None
+
+
+@functools.cache
+def _are_slots_known() -> bool:
+    """Whether `_slot_offset` tells where slots are."""
+
+    class Sample:
+        __slots__ = ("a", "b")
+
+    sample = Sample()
+    sample.a, sample.b = object(), object()
+    places = [id(sample) + _slot_offset(vars(Sample)[name]) for name in "ab"]
+    return list(map(_word, places)) == [id(sample.a), id(sample.b)]
+
+
+def _slot_offset(member: Any) -> int:
+    """Where an object has what a slot holds: the offset in the description of the member."""
+    return _word(_word(id(member) + HEAD + 3 * 8) + 2 * 8)
+
+
+def _words_of_attribute(owner: Any, name: str) -> tuple[list[int], list[Any]] | None:
+    """Addresses of words that change with an attribute, and what must live with them.
+
+    None where words may not tell.
+    """
     kind, words = type(owner), _attribute_words()
-    offset = _version_offset()
-    if words is None or offset is None or kind.__getattribute__ is not object.__getattribute__:
+    version, offset = _version_word(kind), _version_offset()
+    plain = kind.__getattribute__ in (object.__getattribute__, tuple.__getattribute__)
+    if words is None or version is None or offset is None or not plain:
         return None
-    variables = owner.__dict__ if kind.__dictoffset__ == _Sample.__dictoffset__ else None
+    found, held = [id(owner) + _KIND, version], [owner, kind]
     of_class = next((vars(k)[name] for k in kind.__mro__ if name in vars(k)), None)
-    is_property = hasattr(of_class, "__get__") and not isinstance(of_class, FunctionType)
-    if type(variables) is not dict or is_property:
+    if isinstance(of_class, MemberDescriptorType) and _are_slots_known():
+        place = id(owner) + _slot_offset(of_class)
+        value = of_class.__get__(owner)  # its address may not become that of another value
+        return ([*found, place], [*held, value]) if _word(place) == id(value) else None
+    is_data = hasattr(of_class, "__set__") or hasattr(of_class, "__delete__")
+    if isinstance(of_class, _TUPLE_GETTER):
+        return found, held
+    has_get = hasattr(of_class, "__get__") and not isinstance(of_class, FunctionType)
+    if not kind.__dictoffset__:
+        return None if has_get or is_data else (found, held)
+    variables = owner.__dict__ if kind.__dictoffset__ == _Sample.__dictoffset__ else None
+    if type(variables) is not dict or is_data or (has_get and name not in variables):
         return None
-    place, version = id(owner) + words[0], id(kind) + words[1]
-    if _word(place) != id(variables) or not _word(version) & 0xFFFFFFFF:
+    place = id(owner) + words[0]
+    if _word(place) != id(variables):
         return None
-    return [id(owner) + _KIND, place, id(variables) + offset, version]
+    return [*found, place, id(variables) + offset], [*held, variables]
 
 
+#: Attributes of named tuples.
+_TUPLE_GETTER = type(namedtuple("Sample", "a").a)  # type: ignore[attr-defined]
 #: Where an object has the address of its class.
 _KIND = HEAD - 8
+#: Where a list has the number of its items, and their address.
+_LIST_SIZE, _LIST_ITEMS = HEAD, HEAD + 8
 
 
-def _watched(places: Any, owners: Any = ()) -> tuple[list[int], list[Any]] | None:
-    """Addresses of words that change with places that a trace read, and whose words they are.
+@functools.cache
+def _are_lists_known() -> bool:
+    """Whether lists have their items where they are looked for."""
+    sample = [object(), object()]
+    items = _word(id(sample) + _LIST_ITEMS)
+    sizes = [_word(id(sample) + _LIST_SIZE), len(sample)]
+    return sizes[0] == sizes[1] and [_word(items + 8 * k) for k in range(2)] == list(
+        map(id, sample)
+    )
+
+
+def _words_of_list(owner: Any, key: int | None) -> tuple[list[tuple[int, int]], list[Any]] | None:
+    """Addresses and words that change with an item of a list, or all, and what must live with them.
+
+    The first of the words are those that tell whether there are such items.
+    """
+    if type(owner) is not list or not _are_lists_known():
+        return None
+    place, before = id(owner) + _LIST_ITEMS, _word(id(owner) + _LIST_ITEMS)
+    items = tuple(owner) if key is None else (owner[key],)
+    size = len(owner)
+    if _word(place) != before or len(items) > WATCHED_ITEMS or (key is None and len(items) != size):
+        return None
+    first = 0 if key is None else range(size)[key]
+    words = [(place, before), (id(owner) + _LIST_SIZE, size)]
+    words += [(before + 8 * (first + k), id(item)) for k, item in enumerate(items)]
+    return words, [owner, *items]
+
+
+class _Watched(NamedTuple):
+    """Words that change with what a trace read.
+
+    Attributes
+    ----------
+    free, locked : list of tuple of int
+        Addresses and words; the latter are looked at with the interpreter's lock.
+    held : list
+        What has to live as long as somebody looks.
+    """
+
+    free: list[tuple[int, int]]
+    locked: list[tuple[int, int]]
+    held: list[Any]
+
+
+def _watched(places: Any, owners: Any = ()) -> _Watched | None:
+    """Words that change with places that a trace read.
 
     Parameters
     ----------
@@ -309,35 +401,49 @@ def _watched(places: Any, owners: Any = ()) -> tuple[list[int], list[Any]] | Non
 
     Returns
     -------
-    tuple or None
+    _Watched or None
         None where some places have no such words.
     """
-    found: list[int] = []
-    held: list[Any] = []
+    free: list[int] = []
+    found = _Watched([], [], [])
     by_text = iter(owners)
     for kind, place in places:
         owner = next(by_text) if kind in BY_TEXT else _owner(kind, place)
         if owner is None:
             return None
-        held.append(owner)
-        if kind == "attribute":
-            words = _words_of_attribute(owner, place[1])
-            if words is None:
+        found.held.append(owner)
+        if kind in ("item", "whole") and type(owner) is not dict:
+            of_list = _words_of_list(owner, place[1] if kind == "item" else None)
+            if of_list is None:
                 return None
-            held.append(owner.__dict__)
-            held.append(type(owner))
-            found += words
+            found.locked.extend(of_list[0])
+            found.held.extend(of_list[1])
             continue
-        if kind in ("dict", "items"):
-            offset = _version_offset() if type(owner) is dict else None
-        elif kind == "class":
-            offset = _KIND
-        else:
-            offset = HEAD if kind == "cell" else _attribute_offset(kind)
-        if offset is None:
+        words = _words_of(kind, place, owner)
+        if words is None:
             return None
-        found.append(id(owner) + offset)
-    return found, held
+        free += words[0]
+        found.held.extend(words[1])
+    found.free.extend((address, _word(address)) for address in free)
+    return found
+
+
+def _words_of(kind: str, place: Any, owner: Any) -> tuple[list[int], list[Any]] | None:
+    """Addresses of words that change with a place, and what must live with them; else None."""
+    if kind == "attribute":
+        return _words_of_attribute(owner, place[1])
+    if kind == "items" and isinstance(owner, tuple):
+        return [], []  # of which the place itself tells
+    if kind == "member":
+        version = _version_word(owner)
+        return None if version is None else ([version], [])
+    if kind in ("dict", "items", "whole"):
+        offset = _version_offset() if type(owner) is dict else None
+    elif kind == "class":
+        offset = _KIND
+    else:
+        offset = HEAD if kind == "cell" else _attribute_offset(kind)
+    return None if offset is None else ([id(owner) + offset], [])
 
 
 def _owner(kind: str, place: Any) -> Any:
@@ -423,23 +529,22 @@ class _Record:
         watched = _watched_of(self.trace, arrays)
         if watched is None:
             return False
-        places, owners = watched
-        guards = [(address, _word(address)) for address in places]
         hidden = self.trace.looking.now(arrays)
         # Another thread may have put something else in a place before its word was read.
         again = _watched_of(self.trace, arrays)
-        if hidden is None or again is None or again[0] != places:
+        if hidden is None or again is None or again[:2] != watched[:2]:
             return False
-        if len(places) + len(hidden) > len(self._guards):
+        # Arrays may be given another dtype in place.
+        kinds = [id(array) + HEAD + ARRAY_DTYPE for array in hidden]
+        free = [*watched.free, *((address, _word(address)) for address in kinds)]
+        guards = free + watched.locked
+        if len(guards) > len(self._guards):
             return False
-        for array in hidden:  # they may be given another dtype in place
-            address = id(array) + HEAD + ARRAY_DTYPE
-            guards.append((address, _word(address)))
         self._before = [*self._before, self._hidden] if self.slots[:, rt.BUSY].sum() > 1 else []
-        self._hidden = *hidden, *owners
+        self._hidden = *hidden, *watched.held
         self._arrays[:] = list(map(id, hidden))
         self._guards[: len(guards)] = np.array(guards, np.int64).reshape(-1, 2)
-        self.words[rt.GUARDS] = len(guards)
+        self.words[rt.GUARDS], self.words[rt.LOCKED] = len(free), len(watched.locked)
         return True
 
     def fill(self, slot: int) -> None:
@@ -608,7 +713,8 @@ class Entry:
             alike = (r for r in self._records if r.executable is executable and r.trace is trace)
             record = next(alike, None)
             if record is None:
-                bounds, count = self._bounds(trace, structure), len(watched[0])
+                count = len(watched.free) + len(watched.locked)
+                bounds = self._bounds(trace, structure)
                 record = _Record(self, trace, executable, bounds, count)
             if not record.refresh(arrays[: trace.arguments]):
                 return False
@@ -763,7 +869,7 @@ def _packed(like: Any, values: Any) -> Any:
     return map_leaves(lambda _: next(values), like)
 
 
-def _watched_of(trace: Any, arrays: Any) -> tuple[list[int], list[Any]] | None:
+def _watched_of(trace: Any, arrays: Any) -> _Watched | None:
     """As `_watched`, for all that a trace read; for some arrays among the arguments."""
     places = trace.looking.places
     if places is None:

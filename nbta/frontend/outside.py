@@ -81,7 +81,7 @@ _DEFAULTS = ("__defaults__", "__kwdefaults__")
 
 
 #: Kinds of places whose owners lines give, so that a trace keeps none of them.
-BY_TEXT = ("attribute", "items", "class")
+BY_TEXT = ("attribute", "member", "items", "item", "whole", "class")
 
 
 class ArrayLook(Look):
@@ -167,8 +167,10 @@ class Outside:
         self.hidden = False
         #: What holds all places that lines look at, as pairs of a kind and an object: dicts, cells
         #: as a function and a number, and functions with their code or defaults, by weak
-        #: references; attributes of an object (by the text that gives it, and the name), items of a
-        #: dict and the class of an object (by the text); None where others hold some.
+        #: references; attributes of an object (by the text that gives it, and the name), members of
+        #: a class, items of a dict or a tuple, all of a list or a dict, and the class of an object
+        #: (by the text), and an item of a list (by the text, and the number); None where others
+        #: hold some.
         self.places: list[tuple[str, Any]] | None = []
         self._holder: tuple[str, Any] | None = None
         self._cell_places: dict[int, tuple[Any, int]] = {}
@@ -264,7 +266,8 @@ class Outside:
         if getattr(kind, name, None) is not value:  # a descriptor
             text = f"{self.root(base)}.__dict__[{name!r}]"
         if not isinstance(value, types.MemberDescriptorType | types.GetSetDescriptorType):
-            self._note((id(kind), "member", name), text, value, f"{kind.__name__}.{name}")
+            with self._held_by("member", self.root(kind)):
+                self._note((id(kind), "member", name), text, value, f"{kind.__name__}.{name}")
 
     def read_class(self, value) -> None:
         """Note of which class an object from outside is, which may be given another one."""
@@ -357,11 +360,17 @@ class Outside:
             place = (id(owner), "item", key)
             label = f"{type(owner).__name__}[{key!r}]"
             again = functools.partial(operator.getitem, owner, key)
-            with self._held_by("items", text) if type(owner) is dict else contextlib.nullcontext():
+            with self._holding_item(owner, key, text):
                 self._note(place, f"{text}[{shown}]", value, label, again=again)
         except TypeError:  # no hash
             self.whole(owner)
         return None
+
+    def _holding_item(self, owner, key, text):
+        if type(owner) is dict or isinstance(owner, tuple):
+            return self._held_by("items", text)
+        is_place = type(owner) is list and type(key) is int
+        return self._held_by("item", (text, key)) if is_place else contextlib.nullcontext()
 
     def whole(self, value, deep=True) -> None:
         """Note all that a container from outside holds."""
@@ -372,8 +381,11 @@ class Outside:
         if key not in self._before and (key in self._seen or id(value) in self._made):
             return
         self._seen.add(key)
-        if not isinstance(value, tuple):
-            self.places = None
+        kind = "items" if isinstance(value, tuple) else "whole"
+        with self._held_by(kind, text):
+            self._note_whole(key, value, text, deep)
+
+    def _note_whole(self, key, value, text, deep):
         value, owner = self._before.pop(key, value), value
         label = f"a {type(value).__name__}"
         if isinstance(value, _VIEWS):
@@ -945,7 +957,7 @@ class Looking:
         """
         if self._owners is None:
             places = [place for place in self.places if place[0] in BY_TEXT]
-            texts = [text if kind != "attribute" else text[0] for kind, text in places]
+            texts = [text if isinstance(text, str) else text[0] for _, text in places]
             lines, _, _ = self.source.rpartition("    return (")
             source = f"{lines}    return ({''.join(f'{text}, ' for text in texts)})\n"
             exec(compile(source, "<what holds what a trace reads>", "exec"), self._names)

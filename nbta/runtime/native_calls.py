@@ -46,15 +46,17 @@ DATA, RANK, DIMENSIONS, FLAGS = (
 #: what asks Python; how many arrays are given, and wanted; how many conditions there are, and
 #: dimensions of results; and the address of the number of parallel loops that use the function now.
 BEGIN, RUN, END, RECORDS, ASK, GIVEN, WANTED, CONDITIONS, RESULTS, LOOPS, ENTRY = range(11)
-#: Words of a record: the next one, or 0; the program's address; how many guards, and where they
-#: are, with an address and a word each; slots; for each condition the least number and how far up
-#: it may go; for each dimension of a result which condition's number it is, or -1, and the last
-#: that there was; arrays from outside, how many and their objects; the word where the program
-#: finds its arrays; for each result the word of its buffer, or -1, and of its dimensions.
+#: Words of a record: the next one, or 0; the program's address; how many guards, how many more that
+#: are looked at with the interpreter's lock, and where they are, with an address and a word each,
+#: of which each is read only where all before are as they were; slots; for each condition the least
+#: number and how far up it may go; for each dimension of a result which condition's number it is,
+#: or -1, and the last that there was; arrays from outside, how many and their objects; the word
+#: where the program finds its arrays; for each result the word of its buffer, or -1, and of its
+#: dimensions.
 (
-    NEXT, PROGRAM, GUARDS, GUARD, SLOTS, BOUNDS, SOURCES, HINTS, OUTSIDE, ARRAYS, PLACE, BUFFERS,
-    LENGTHS, RECORD_WORDS,
-) = range(14)  # fmt: skip
+    NEXT, PROGRAM, GUARDS, LOCKED, GUARD, SLOTS, BOUNDS, SOURCES, HINTS, OUTSIDE, ARRAYS, PLACE,
+    BUFFERS, LENGTHS, RECORD_WORDS,
+) = range(15)  # fmt: skip
 #: Words of a slot, which has a line of the processor's cache: whether it is in use, the address of
 #: the workspace's words or 0, and whether Python must look after the workspace.
 BUSY, WORDS, CARE = range(3)
@@ -112,13 +114,33 @@ def free_slot(record, request):
 
 
 @kernel
-def is_unchanged(record):
+def is_unchanged(entry, record):
     """Whether all is as a record counts on."""
-    guards = words(words(record)[GUARD])
-    for k in range(words(record)[GUARDS]):  # noqa: SIM110 - compiled code has no `all`
+    r = words(record)
+    if not are_alike(words(r[GUARD]), 0, r[GUARDS]):
+        return False
+    return r[LOCKED] == 0 or are_lists_alike(entry, record)
+
+
+@kernel
+def are_alike(guards, first, count):
+    """Whether words are what some guards say."""
+    for k in range(first, first + count):  # noqa: SIM110 - compiled code has no `all`
         if seen_int(guards[2 * k]) != guards[2 * k + 1]:
             return False
     return True
+
+
+@kernel
+def are_lists_alike(entry, record):
+    """Whether items of lists are as a record counts on: where these lie changes as lists grow."""
+    if thread_state() == 0 and words(words(entry)[LOOPS])[0] == 0:
+        return False  # see `ask`
+    r = words(record)
+    python = hold_python()
+    found = are_alike(words(r[GUARD]), r[GUARDS], r[LOCKED])
+    let_python_go(python)
+    return found
 
 
 @kernel
@@ -175,7 +197,7 @@ def begin_call(entry, request):
             reason = FULL
         if slot != 0:
             w = words(slot)[WORDS]
-            if w != 0 and is_unchanged(record):
+            if w != 0 and is_unchanged(entry, record):
                 hand_over(entry, record, request, w)
                 r[SLOT], r[RECORD] = slot, record
                 return READY

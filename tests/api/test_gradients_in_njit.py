@@ -40,6 +40,13 @@ def asked(kind):
     return sum(entry.asked for entry in entries)
 
 
+@pytest.fixture
+def threads():
+    before = numba.get_num_threads()
+    yield numba.set_num_threads
+    numba.set_num_threads(before)
+
+
 def distance(q, data):
     total = 0.0
     for i in range(len(q)):
@@ -463,6 +470,172 @@ def test_attributes_and_items_of_dicts_need_no_python():
     assert len(set(results)) == len(results) - 2  # two of them change no result
 
 
+class Slotted:
+    __slots__ = ("rate", "unset")
+    power = 2
+
+    def __init__(self, rate):
+        self.rate = rate
+
+    def scaled(self, x):
+        return x * self.rate * self.power
+
+
+class Twice(Slotted):
+    __slots__ = ()
+
+    def scaled(self, x):
+        return x * self.rate * 2.5
+
+
+class Half:
+    def __init__(self, rate):
+        self._rate = rate
+
+    @property
+    def rate(self):
+        return self._rate * 0.5
+
+
+def read_slot(x, h):
+    return h.slotted.scaled(x)
+
+
+def read_property(x, h):
+    return x * h.half.rate
+
+
+def read_items(x, h):
+    return x * h.items[1] * h.items[-1][0]
+
+
+def read_whole(x, h):
+    return x * sum(h.items[:2]) * sum(h.table.values())
+
+
+def read_tuples(x, h):
+    return x * h.pair.at * h.pair[1].rate * h.plain[1][0]
+
+
+def read_nested(x, h):
+    total = 0.0
+    for each in h.layers:
+        total += each.rate
+    return x * total
+
+
+def holder():
+    class Holder:
+        pass
+
+    h = Holder()
+    h.slotted, h.half, h.items, h.table = Slotted(3.0), Half(5.0), [2.0, 3.0, [4.0]], {"a": 1.0}
+    h.pair, h.plain, h.layers = Point(2.0, Slotted(3.0)), (1.0, [5.0]), [Half(1.0), Slotted(2.0)]
+    return h
+
+
+def insert_many(items):
+    items[2:2] = [1.0] * 100
+    del items[2:102]
+
+
+CHANGES = {
+    read_slot: [
+        lambda h: setattr(h.slotted, "rate", 5.0),
+        lambda h: setattr(h.slotted, "unset", 1.0),
+        lambda h: setattr(h.slotted, "__class__", Twice),
+        lambda h: setattr(h, "slotted", Slotted(7.0)),
+        lambda h: setattr(Slotted, "power", 3),
+    ],
+    read_property: [
+        lambda h: setattr(h.half, "_rate", 7.0),
+        lambda h: setattr(Half, "rate", property(lambda self: self._rate * 0.25)),
+        lambda h: setattr(Half, "rate", 2.5),
+    ],
+    read_items: [
+        lambda h: h.items.__setitem__(1, 7.0),
+        lambda h: h.items.append([6.0]),
+        lambda h: insert_many(h.items),
+        lambda h: h.items[-1].__setitem__(0, 9.0),
+        lambda h: h.items.pop(),
+        lambda h: h.items.insert(0, 7.5),
+        lambda h: h.items.clear() or h.items.extend([8.0, 8.5, (8.25,)]),
+    ],
+    read_whole: [
+        lambda h: h.items.__setitem__(0, 7.0),
+        lambda h: h.items.insert(0, 2.5),
+        lambda h: h.table.update(b=2.0),
+        lambda h: h.table.pop("a"),
+    ],
+    read_tuples: [
+        lambda h: setattr(h, "pair", Point(3.0, h.pair.scale)),
+        lambda h: setattr(h.pair[1], "rate", 4.0),
+        lambda h: h.plain[1].__setitem__(0, 4.0),
+    ],
+    read_nested: [
+        lambda h: setattr(h.layers[0], "_rate", 2.0),
+        lambda h: setattr(h.layers[1], "rate", 4.0),
+        lambda h: h.layers.append(Half(2.0)),
+    ],
+}
+
+
+@pytest.mark.skipif(in_njit._attribute_words() is None, reason="no word tells of changes")
+@pytest.mark.parametrize("read", CHANGES)
+def test_slots_properties_and_items_need_no_python(read, monkeypatch):
+    monkeypatch.setattr(Slotted, "power", 2)
+    monkeypatch.setattr(Half, "rate", Half.rate)
+    h = holder()
+    g = nbta.grad(lambda x: read(x, h) * x, compiled=True)
+    compiled = numba.njit(lambda x: g(x))
+    seen = [compiled(1.0)]
+    for change in [lambda h: None, *CHANGES[read]]:
+        change(h)
+        seen.append(compiled(1.0))
+        assert seen[-1] == nbta.grad(lambda x: read(x, h) * x)(1.0)
+        before = asked(g)
+        for _ in range(3):
+            assert compiled(1.0) == seen[-1]
+        assert asked(g) == before  # not even once
+    assert len(set(seen)) > 2
+
+
+def test_items_of_lists_that_other_threads_change(threads):
+    items = [1.0, [2.0]]
+    g = nbta.grad(lambda x: x * items[0] * items[1][0], compiled=True)
+
+    @numba.njit(nogil=True)
+    def run(x, n):
+        wrong = 0
+        for _ in range(n):
+            found = g(x)
+            wrong += found not in (2.0, 4.0, 8.0)
+        return wrong
+
+    @numba.njit(parallel=True)
+    def many(n):
+        out = np.zeros(n)
+        for i in numba.prange(n):
+            out[i] = g(1.0)
+        return out
+
+    assert run(1.0, 1) == 0
+    found = []
+    thread = threading.Thread(target=lambda: found.append(run(1.0, 200)))
+    thread.start()
+    k = 0
+    while thread.is_alive():
+        k += 1
+        items[0] = (1.0, 2.0, 4.0)[k % 3]
+        items[2:] = [None] * (k % 1000)
+    thread.join()
+    assert found == [0]
+    items[0] = 3.0
+    for count in (1, numba.config.NUMBA_NUM_THREADS):
+        threads(count)
+        assert (many(50) == 6.0).all()
+
+
 def test_an_array_from_outside_that_is_replaced_while_threads_use_it():
     data = np.zeros(1000)
 
@@ -518,13 +691,6 @@ def test_threads_without_the_lock():
     for thread in threads:
         thread.join()
     assert found == expected
-
-
-@pytest.fixture
-def threads():
-    before = numba.get_num_threads()
-    yield numba.set_num_threads
-    numba.set_num_threads(before)
 
 
 @pytest.mark.parametrize("nogil", [False, True])
