@@ -135,6 +135,21 @@ class Batched(Sent, Generic[R]):
             leaving(error)
             raise
 
+    def example(self, *args: Any, **kwargs: Any) -> Any:
+        """A result of zeros for such arguments, which tells dtypes and ranks; see `__call__`."""
+        args, kwargs = self.item.with_static((args, kwargs))
+        places = self._places(args, kwargs)
+        axes = axes_of(self._axes, places, len(args))
+        batch = _Batch(self.item, batches_apart(args, axes), axes, kwargs)
+        (value, _), sums = batch.trace.result, batch.sums(places)
+        found = iter(
+            np.zeros((batch.count,) + (1,) * leaf.ndim if to is None else to[0], leaf.dtype)
+            for leaf, to in zip(leaves(batch.trace.result), sums, strict=True)
+        )
+        value = pack(value, found)
+        gradients = tuple(_joined(args[p], found, axes[p], batch.count) for p in places)
+        return self._pick((value, gradients[0] if self._chosen.alone else gradients))
+
     def _places(self, args: Any, kwargs: Any) -> list[int]:
         """The arguments that are differentiated."""
         places = []

@@ -183,7 +183,7 @@ def _check_out(part: Any, kind: Any, path: str) -> None:
 
 
 def _specs(title: str, result: Any) -> list[tuple[Any, int]]:
-    """Dtype and rank of each result of a trace.
+    """Dtype and rank of each result of a trace, or of an array like each.
 
     Raises
     ------
@@ -192,6 +192,9 @@ def _specs(title: str, result: Any) -> list[tuple[Any, int]]:
     """
     found = []
     for leaf in leaves(result):
+        if isinstance(leaf, np.ndarray):
+            found.append((leaf.dtype, leaf.ndim))
+            continue
         if is_text(leaf) or not isinstance(leaf, Tensor) or leaf.spec.kind != DATA:
             what = "a text" if is_text(leaf) else "a TensorArray"
             raise refusal(f"{title} gives {what}, which a call in an @njit function cannot give")
@@ -620,7 +623,9 @@ class Entry:
         self.owner, self._function = owner, owner.function
         self.args, self.kwargs = tuple(args), tuple(kwargs.items())
         self._title = self._function._title
-        static = self._function._static
+        #: Whether Python computes all results, as for a batch on threads of its own.
+        self._is_batch = isinstance(self._function, derivatives.Batched)
+        static = (self._function.item if self._is_batch else self._function)._static
         numbers, names = (static.numbers, static.names) if static else ((), ())
         positional = [_given(f"args[{k}]", a, k in numbers) for k, a in enumerate(args)]
         named = {k: _given(k, kwargs[k], k in names) for k in sorted(kwargs, key=repr)}
@@ -634,16 +639,18 @@ class Entry:
         self._all: dict[int, _Record] = {}
         self._answers: dict[int, Any] = {}
         self.asked = 0
-        trace, sample = self._sample_trace()
-        self._specs = _specs(self._title, trace.result)
-        self._layout = layout(trace.result)
+        result, sample = self._sample_result()
+        self._specs = _specs(self._title, result)
+        self._layout = layout(result)
         #: How many results programs have, with those that calls do not give.
         self.count = len(self._specs)
         self.wanted = [_Wanted(k, *spec) for k, spec in enumerate(self._specs)]
-        self.result = _packed(trace.result, self.wanted)
+        self.result = _packed(result, self.wanted)
         #: What ``out=`` of a call may be for.
-        self.gradient = self.result[1] if self._function._fills else None
-        if self._function._pick is not None:
+        self.gradient = None
+        if not self._is_batch and self._function._fills:
+            self.gradient = self.result[1]
+        if not self._is_batch and self._function._pick is not None:
             self.result = self._function._pick(self.result)
         self.type = _result_type(self._title, self.result)
         self.conditions = sum(given.conditions for given in self.given)
@@ -667,22 +674,27 @@ class Entry:
             self.structure,
         )
 
-    def _sample_trace(self) -> Any:
-        """A graph for arguments of the types, and such arguments where it is for these.
+    def _sample_result(self) -> Any:
+        """A result for arguments of the types, and such arguments where a graph is for these.
 
-        Where Python goes by lengths, it is one that a call from Python made, or one for the first
-        lengths that give any.
+        Where Python goes by lengths, it is of a graph that a call from Python made, or of one for
+        the first lengths that give any.
         """
         error: Any = None
         for length in _SAMPLES:
             sample = self._pack([given.sample(length) for given in self.given])
             try:
-                return self._function.bound(sample)[0], sample
+                if self._is_batch:
+                    args, kwargs = sample
+                    return self._function.example(*args, **kwargs), None
+                return self._function.bound(sample)[0].result, sample
             except Exception as raised:
                 error = error or raised
+            if self._is_batch:
+                break
             known, goes_by_lengths = self._function.trace_like(sample)
             if known is not None:
-                return known, None
+                return known.result, None
             if not goes_by_lengths:
                 break
         name = "" if isinstance(error, NbtaError) else f"{type(error).__name__}: "
@@ -693,7 +705,7 @@ class Entry:
 
     def _find(self, structure: Any) -> bool:
         """Put the program for some arguments first; whether there is one."""
-        if self._function._compiled is False:
+        if self._is_batch or self._function._compiled is False:
             return False
         trace, arrays = self._function.bound(structure)
         self._check(trace)
@@ -943,7 +955,8 @@ class NativeFunction(types.Callable):
 
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
         """The signature of a call."""
-        kwargs = dict(kws)
+        args = tuple(map(_without_none, args))
+        kwargs = {name: _without_none(kind) for name, kind in dict(kws).items()}
         if any(isinstance(kind, types.Omitted) for kind in (*args, *kwargs.values())):
             return None
         key = tuple(args), tuple(kwargs.items())
@@ -987,12 +1000,6 @@ class NativeFunction(types.Callable):
         return _type_again, (cached_callers.names_of(self),)
 
     def _made(self, args: Any, kwargs: Any) -> Entry:
-        if not isinstance(self.function, Function):
-            message = (
-                f"{self.function!r} runs a batch on threads of its own, and cannot be called in an "
-                f"@njit function; call the gradient of one item there, in a loop"
-            )
-            raise refusal(message)
         try:
             return Entry(self, args, kwargs)
         except NumbaError:
@@ -1033,6 +1040,11 @@ class NativeFunction(types.Callable):
                 error, self._error = self._error, None
                 return kept.keep(error)
         return 0
+
+
+def _without_none(kind: Any) -> Any:
+    """The type of what may be None: the caller's code raises an error where it is."""
+    return kind.type if isinstance(kind, types.Optional) else kind
 
 
 _numbers = itertools.count()

@@ -121,6 +121,24 @@ def test_keywords_and_static_arguments():
         numba.njit(lambda x, k: g(x, k, scale=2.0))(np.arange(3.0), 3)
 
 
+def test_what_may_be_none():
+    g = nbta.grad(lambda x, y: x * nbta.sum(y), compiled=True)
+
+    @numba.njit
+    def compiled(x, y, has_x, has_y):
+        a = b = None
+        if has_x:
+            a = x
+        if has_y:
+            b = y
+        return g(a, y=b)
+
+    assert compiled(2.0, np.ones(3), True, True) == 3.0
+    for given in ((False, True), (True, False)):
+        with pytest.raises(TypeError, match="expected"):
+            compiled(2.0, np.ones(3), *given)
+
+
 def test_truth_values_decide_which_program():
     def loss(x, squares):
         return nbta.sum(x * x) if squares else nbta.sum(x)
@@ -322,9 +340,56 @@ def test_results_that_are_refused():
     dicts = nbta.function(lambda x: {"a": x})
     with pytest.raises(TypingError, match="results of calls in @njit functions may be arrays"):
         numba.njit(lambda x: dicts(x))(1.0)
-    batch = nbta.grad(lambda w, x: w * x, batch_axis=0)
-    with pytest.raises(TypingError, match="runs a batch on threads of its own"):
-        numba.njit(lambda w, x: batch(w, x))(1.0, np.ones(3))
+
+
+@pytest.mark.parametrize("axes", [0, (0, None), (None, 1), 1])
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_batches(axes, reduction):
+    def loss(w, x):
+        return nbta.sum((w * x) ** 2), w[0] + x
+
+    x = np.random.default_rng(0).normal(size=(40, 40))
+    w = x.T.copy() if type(axes) is tuple and axes[0] == 0 else x[0]
+    options = {"has_aux": True, "batch_axis": axes, "reduction": reduction}
+    for made in (nbta.value_and_grad(loss, **options), nbta.grad(loss, **options)):
+        compiled = numba.njit(lambda w, x, made=made: made(w, x))
+        assert alike(compiled(w, x), made(w, x))
+        assert alike(compiled(w, x), made(w, x))
+
+
+def test_batches_of_pairs_and_errors(threads):
+    vg = nbta.value_and_grad(distance, argnums=(0, 1), batch_axis=(None, 0))
+    compiled = numba.njit(lambda q, data: vg(q, data))
+    for n in (1, 5, 100):
+        q, data = np.arange(4.0), np.arange(4.0 * n).reshape(n, 4)
+        assert alike(compiled(q, data), vg(q, data))
+    with pytest.raises(nbta.NbtaError, match=r"out of range|outside"):
+        compiled(np.ones(5), np.ones((2, 4)))
+    with pytest.raises(TypingError, match=r"gradients exist for floats"):
+        compiled(np.ones(4, int), np.ones((2, 4)))
+    with pytest.raises(TypingError, match="batch_axis"):
+        compiled(np.ones(4), 1.0)
+
+    @numba.njit(parallel=True)
+    def many(rows, data):
+        found = np.zeros(rows.shape)
+        for i in numba.prange(len(rows)):
+            found[i] = vg(rows[i], data)[1][0]
+        return found
+
+    rows, data = np.arange(80.0).reshape(20, 4), np.arange(12.0).reshape(3, 4)
+    for count in (1, numba.config.NUMBA_NUM_THREADS):
+        threads(count)
+        assert alike(many(rows, data), np.array([vg(row, data)[1][0] for row in rows]))
+
+
+def test_batched_functions():
+    slopes = nbta.vmap(nbta.grad(lambda x: nbta.sum(x**3)))
+    compiled = numba.njit(lambda x: slopes(x))
+    x = np.arange(6.0).reshape(3, 2)
+    before = compiled(x)
+    assert alike(before, slopes(x))
+    assert alike(compiled(x[:2]), 3 * x[:2] ** 2)
 
 
 def test_nan_in_a_program_whose_products_look_at_zeros():
