@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from typing import TYPE_CHECKING, Any, overload
 
@@ -10,6 +11,7 @@ import numpy as np
 from numba import types
 
 from nbta import shapes
+from nbta.api.tracing import once
 from nbta.codegen.values import Scalar, is_known, typed
 from nbta.codegen.windows import window
 from nbta.dtypes import as_plain
@@ -23,7 +25,7 @@ from nbta.loops import Attribute, assign, attempt, call, comment, over, several
 from nbta.loops.nodes import as_node
 from nbta.ops.core.dispatch import apply, define
 from nbta.ops.core.filling import zeros_like
-from nbta.runtime.numba_private import Dispatcher, cpu_target
+from nbta.runtime.numba_private import CFunc, Dispatcher, cpu_target
 from nbta.shapes import Dim
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ def _infer(*specs: Any, function: Any) -> Any:
 
 def _evaluate(*arrays: Any, function: Any) -> Any:
     with own_numpy(), refusals(function.name):
-        results = function.forward(*map(_read_only, arrays))
+        results = _by_address(function.forward)(*map(_read_only, arrays))
     results = results if isinstance(results, tuple) else (results,)
     specs = _infer(*(Spec(a.dtype, np.shape(a)) for a in arrays), function=function)
     if len(results) != len(specs):
@@ -245,7 +247,7 @@ class CustomGradient(Sent):
 
     def native(self) -> Any:
         """The user's function, and which of its results count; None for all."""
-        return self.forward, None
+        return _as_dispatcher(self.forward), None
 
     def undifferentiable(self) -> Any:
         """The message where there is no backward function."""
@@ -322,7 +324,7 @@ class _Backward(CustomGradient):
         return tuple(s for s, wanted in zip(inputs, self._wanted, strict=True) if wanted)
 
     def _run(self, *arrays: Any) -> Any:
-        found = self.__wrapped__(*arrays)
+        found = _by_address(self.__wrapped__)(*arrays)
         found = found if isinstance(found, tuple) else (found,)
         if len(found) != len(self._wanted):
             raise invalid("custom", self.miscounted(len(found), len(self._wanted)))
@@ -330,7 +332,7 @@ class _Backward(CustomGradient):
 
     def native(self) -> Any:
         """The user's function, and which of its results count."""
-        return self.__wrapped__, self._wanted
+        return _as_dispatcher(self.__wrapped__), self._wanted
 
     def undifferentiable(self) -> Any:
         """The message for a derivative of the gradient."""
@@ -363,6 +365,27 @@ def _like_first(*specs: Any) -> Any:
     return Spec(specs[0].dtype, specs[0].shape)
 
 
+def _as_dispatcher(function: Any) -> Any:
+    """A function in machine code, by its address, as one that Numba compiles; others as they are.
+
+    Functions of ctypes are meant that say what they take and give, and ``numba.cfunc``.
+    """
+    called = _by_address(function)
+    if not isinstance(called, ctypes._CFuncPtr) or called.argtypes is None:
+        return function
+
+    def made() -> Any:
+        names = ", ".join(f"x{k}" for k in range(len(called.argtypes)))
+        return numba.njit(eval(f"lambda {names}: called({names})", {"called": called}))
+
+    return once(function, "dispatcher", made)
+
+
+def _by_address(function: Any) -> Any:
+    """A function that Python calls in machine code where it is there: others as they are."""
+    return function.ctypes if isinstance(function, CFunc) else function
+
+
 def _as_name(name: str) -> str:
     return "".join(c if c.isalnum() or c in "_.-" else "_" for c in name).lstrip("_-") or "custom"
 
@@ -393,7 +416,9 @@ def custom_gradient(
     ----------
     forward : callable
         A Python function that uses NumPy, or an ``@njit`` function, of arrays. It returns an array
-        or a tuple of arrays. It must not change its arguments, which are read-only.
+        or a tuple of arrays. It must not change its arguments, which are read-only. Functions of
+        numbers may also be made by ``numba.cfunc``, or be ctypes functions that have ``argtypes``
+        and ``restype``. Compiled graphs call all but Python functions without Python.
     backward : callable, optional
         A function of the gradients of all results, then all arguments, then all results. It returns
         a gradient for each argument, and None for integers. If it is itself made with

@@ -263,6 +263,11 @@ Dispatcher = _private(
     "tells users' compiled functions from others",
     "compiled programs would call them by way of Python",
 )
+CFunc = _private(
+    "numba.core.ccallback.CFunc",
+    "tells users' functions of numba.cfunc from others",
+    "compiled programs would call them by way of Python",
+)
 _FunctionCompiler = _private(
     "numba.core.dispatcher._FunctionCompiler",
     "compiles parts of kernels without wrappers and machine code of their own",

@@ -1,10 +1,13 @@
 """custom_gradient, and check_grads, which tells right gradients from wrong ones."""
 
+import ctypes
+import ctypes.util
+import math
 import re
 
 import numpy as np
 import pytest
-from numba import njit
+from numba import cfunc, njit, typeof
 
 import nbta
 
@@ -15,11 +18,61 @@ def close(found, expected):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
+libm = ctypes.CDLL(ctypes.util.find_library("m"))
+libm.sin.argtypes, libm.sin.restype = [ctypes.c_double], ctypes.c_double
+libm.hypot.argtypes, libm.hypot.restype = [ctypes.c_double] * 2, ctypes.c_double
+
+
+@cfunc("f8(f8)")
+def decay(x):
+    return math.exp(-x)
+
+
+@njit
+def turned(x):
+    return np.sin(x)
+
+
+FUNCTIONS = {
+    "ctypes": (libm.sin, njit(lambda dy, x, y: dy * np.cos(x)), 1),
+    "two numbers": (
+        libm.hypot,
+        njit(lambda dy, x, y, z: (dy * x / z, dy * y / z)),
+        2,
+    ),
+    "cfunc": (decay, njit(lambda dy, x, y: -dy * y), 1),
+    "njit": (turned, njit(lambda dy, x, y: dy * np.cos(x)), 1),
+}
+
+
 def clipped(backward=lambda dy, x, y: dy):
     return nbta.custom_gradient(lambda x: np.clip(x, -0.75, 0.75), backward=backward)
 
 
 # Functions and their backward functions.
+
+
+@pytest.mark.parametrize("kind", FUNCTIONS)
+def test_functions_in_machine_code_are_called_without_python(kind):
+    forward, backward, count = FUNCTIONS[kind]
+    f = nbta.custom_gradient(forward, backward)
+
+    def loop(x):
+        total = 0.5
+        for i in range(len(x)):
+            total = f(*[total + x[i]] * count) * 0.5 + x[i]
+        return total
+
+    x = np.linspace(0.2, 1.0, 9)
+    nbta.testing.check_grads(loop, (x,), order=1, modes=("reverse",))
+    vg = nbta.value_and_grad(loop, compiled=True)
+    compiled = njit(lambda x: vg(x))
+    found, expected = compiled(x), nbta.value_and_grad(loop, compiled=False)(x)
+    close(found[0], expected[0])
+    close(found[1], expected[1])
+    before = sum(entry.asked for entry in typeof(vg).entries)
+    compiled(x)
+    assert sum(entry.asked for entry in typeof(vg).entries) == before
 
 
 def test_a_backward_function_of_the_users():
