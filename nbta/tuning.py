@@ -646,6 +646,11 @@ WORKSPACES = _row(
     "Bounds the threads that call one derivative from compiled code without Python; those beyond "
     "take turns in Python.",
 )  # fmt: skip
+UNTIMED_CALLS = _row(
+    15, "calls, a power of two less one", "runtime.native_calls",
+    "Between looks at the clock by calls from compiled code: a look takes 10 ns, a call 25. Where "
+    "there is no such clock each looks at signals, 60 ns.",
+)  # fmt: skip
 WATCHED_ITEMS = _row(
     256, "items", "api.in_njit",
     "Bounds the lists whose items a call from compiled code compares one by one, in 0.2 us; for "

@@ -29,9 +29,10 @@ from nbta.runtime.memory import (
     seen_int,
     swap_int,
 )
+from nbta.runtime.parallel import moment
 from nbta.runtime.settings import setting
 from nbta.runtime.sharing import hold_python, let_python_go
-from nbta.tuning import WORKSPACES
+from nbta.tuning import UNTIMED_CALLS, WATCH_CYCLES, WORKSPACES
 
 #: Words of a request, before what stands for arrays: the slot that the call holds, or 0; its
 #: record; what Python answered; the number of the error that was kept; how often Python was asked;
@@ -58,8 +59,9 @@ BEGIN, RUN, END, RECORDS, ASK, GIVEN, WANTED, CONDITIONS, RESULTS, LOOPS, ENTRY 
     BUFFERS, LENGTHS, RECORD_WORDS,
 ) = range(15)  # fmt: skip
 #: Words of a slot, which has a line of the processor's cache: whether it is in use, the address of
-#: the workspace's words or 0, and whether Python must look after the workspace.
-BUSY, WORDS, CARE = range(3)
+#: the workspace's words or 0, whether Python must look after the workspace, how many calls there
+#: were, and when one looked at signals last.
+BUSY, WORDS, CARE, CALLS, LOOKED = range(5)
 SLOT_BYTES = 64
 #: Slots that a thread tries.
 TRIES = 8
@@ -72,6 +74,7 @@ DONE, READY, AGAIN, RAISE, ELSEWHERE = range(5)
 NEW, EMPTY, FULL, CHANGED, TAKEN, LARGE = range(-1, -7, -1)
 
 thread_state = types.ExternalFunction("PyGILState_GetThisThreadState", types.intp())
+check_signals = types.ExternalFunction("PyErr_CheckSignals", types.int32())
 #: Take the error of a thread, and give it back.
 take_error = types.ExternalFunction("PyErr_Fetch", types.void(types.intp, types.intp, types.intp))
 
@@ -186,6 +189,26 @@ def ask(entry, record, request, reason):
     return seen_int(request + 8 * ANSWER)
 
 
+@kernel
+def is_interrupted(slot):
+    """Whether a signal's handler has raised, of which long loops of short calls ask now and then.
+
+    Handlers run in a thread that Python knows.
+    """
+    s = words(slot)
+    s[CALLS] += 1
+    if s[CALLS] & UNTIMED_CALLS != 0 or thread_state() == 0:
+        return False
+    now = moment()
+    if now != 0 and now - s[LOOKED] < WATCH_CYCLES:
+        return False
+    s[LOOKED] = now
+    python = hold_python()
+    raised = check_signals()
+    let_python_go(python)
+    return raised != 0
+
+
 def begin_call(entry, request):
     """Find what computes the results of a call, and say which dimensions these have."""
     r = words(request)
@@ -197,11 +220,15 @@ def begin_call(entry, request):
             reason = FULL
         if slot != 0:
             w = words(slot)[WORDS]
-            if w != 0 and is_unchanged(entry, record):
-                hand_over(entry, record, request, w)
-                r[SLOT], r[RECORD] = slot, record
-                return READY
-            reason = CHANGED if w != 0 else EMPTY
+            reason = EMPTY
+            if w != 0:
+                reason = CHANGED
+                if is_interrupted(slot):
+                    reason = INTERRUPTED
+                elif is_unchanged(entry, record):
+                    hand_over(entry, record, request, w)
+                    r[SLOT], r[RECORD] = slot, record
+                    return READY
             r[SLOT] = slot
         code = ask(entry, record, request, reason)
         if slot != 0:

@@ -967,6 +967,34 @@ def test_a_signal_ends_a_long_call(nogil):
     assert compiled(1.0, 10) > 1.0
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such timer")
+@pytest.mark.parametrize("nogil", [False, True])
+def test_a_signal_ends_a_long_loop_of_short_calls(nogil):
+    def handler(*given):
+        raise AlarmError
+
+    g = nbta.grad(lambda x: x * x * 0.5, compiled=True)
+
+    @numba.njit(nogil=nogil)
+    def run(x, n):
+        done = 0
+        for _ in range(n):
+            x = g(x)
+            done += 1
+        return done
+
+    assert run(1.0, 10) == 10
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(AlarmError):
+            run(1.0, 10**11)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert run(1.0, 1000) == 1000
+
+
 def test_the_page_about_it_runs():
     page = Path(__file__).parents[2] / "docs" / "call_in_njit.md"
     cells = re.findall(r"^```{code-cell} ipython3\n(.*?)^```$", page.read_text(), re.M | re.S)
