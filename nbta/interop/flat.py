@@ -7,6 +7,7 @@ that a library may differentiate these again, and a batch of one is one, too.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,11 @@ class FlatFunction(Sent):
     def __call__(self, *arrays: Any) -> list[np.ndarray]:
         """All results, from left to right."""
         return [np.asarray(leaf) for leaf in leaves(self._function(*arrays))]
+
+    @functools.cached_property
+    def native(self) -> Any:
+        """The same as one that ``@njit`` functions call: it gives a tuple of all results."""
+        return Function(self._tuple, self._compiled, convert=False, what="interop")
 
     def results(self, specs: list[Spec]) -> Any:
         """The structure of results for arguments of some specs, with tensors that tell theirs.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from pytensor.gradient import DisconnectedType, disconnected_type
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.op import Op
 
+import nbta.api.in_njit  # noqa: F401 - tells Numba of functions
 from nbta.errors import UnimplementedError
 from nbta.graph.operation import Spec
 from nbta.interop.flat import Door, FlatFunction
@@ -20,6 +22,7 @@ from nbta.structure import leaves, pack
 def operation(f: Any, compiled: Any) -> Any:
     """The function that `nbta.interop.to_pytensor` returns."""
     door = Door(f, "to_pytensor", compiled)
+    _register()
 
     @functools.wraps(f, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -43,6 +46,26 @@ def _spec(variable: Any) -> Spec:
 
 def _is_float(variable: Any) -> bool:
     return not isinstance(variable.type, DisconnectedType) and variable.type.dtype[:1] in "fc"
+
+
+@functools.cache
+def _register() -> None:
+    """Let PyTensor's Numba mode call operations natively, where PyTensor has one."""
+    try:
+        dispatch = importlib.import_module("pytensor.link.numba.dispatch.basic")
+    except ImportError:
+        return
+    dispatch.numba_funcify.register(NbtaOp)(functools.partial(_in_njit, dispatch.numba_njit))
+
+
+def _in_njit(njit: Any, op: NbtaOp, node: Any = None, **_: Any) -> Any:
+    """What PyTensor's compiled code calls for an operation: arrays in, arrays out, of rank 0 too."""
+    names = "".join(f"x{k}, " for k in range(len(node.inputs)))
+    found = [f"y[{k}]" if out.type.ndim else f"array(y[{k}])" for k, out in enumerate(node.outputs)]
+    lines = [f"def run({names}):", f"    y = native({names})", f"    return {', '.join(found)}"]
+    given = {"native": op.function.native, "array": np.asarray}
+    exec("\n".join(lines), given)
+    return njit(given["run"])
 
 
 class NbtaOp(Op):

@@ -1,5 +1,6 @@
 """Functions as operations of PyTensor and PyMC, with PyTensor's checker of gradients."""
 
+import numba
 import numpy as np
 import pytest
 from interop_programs import NOISE, WEIGHTS, X, energy, newton, several
@@ -53,6 +54,39 @@ def test_structures_integers_and_options():
     by_p, by_x = nbta.grad(lambda p, x: several(p, x, power=3)["norm"], (0, 1))(WEIGHTS, X)
     for one, other in zip(slopes, (*by_p.values(), by_x), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def asked(f):
+    """How often PyTensor's compiled code asked Python for what an operation gives."""
+    nodes = [node for node in f.maker.fgraph.apply_nodes if type(node.op).__name__ == "NbtaOp"]
+    kinds = [numba.typeof(node.op.function.native) for node in nodes]
+    assert all(kind.entries for kind in kinds)
+    return len(nodes), sum(entry.asked for kind in kinds for entry in kind.entries)
+
+
+def test_the_numba_mode_calls_natively():
+    rate, noise = pt.dscalar(), pt.dvector()
+    value = to_pytensor(energy)(rate, noise)
+    wanted = [value, *pytensor.grad(value, [rate, noise])]
+    run = pytensor.function([rate, noise], wanted, mode="NUMBA")
+    want, slopes = nbta.value_and_grad(energy, argnums=(0, 1))(0.5, NOISE)
+    for one, other in zip(run(0.5, NOISE), (want, *slopes), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-14)
+    count, before = asked(run)
+    assert count == 2
+    run(0.25, NOISE * 2.0)
+    assert asked(run) == (count, before)
+    with pytest.raises(nbta.InvalidArgumentError, match="there is no index 3"):
+        f = pytensor.function([noise], to_pytensor(lambda x: x[3])(noise), mode="NUMBA")
+        f(X)
+    # Several results, of several dtypes and ranks.
+    p = {"w": pt.dmatrix(), "b": pt.dvector()}
+    found = to_pytensor(several)(p, noise, power=3)
+    f = pytensor.function([*p.values(), noise], [found["norm"], found["largest"]], mode="NUMBA")
+    norm, largest = f(*WEIGHTS.values(), X)
+    want = several(WEIGHTS, X, power=3)
+    np.testing.assert_allclose(norm, want["norm"], rtol=1e-14)
+    assert (largest, largest.dtype) == (want["largest"], np.int64)
 
 
 def test_errors():
