@@ -962,10 +962,12 @@ class NativeFunction(types.Callable):
         key = tuple(args), tuple(kwargs.items())
         with self._lock:
             if key not in self._signatures:
-                out = kwargs.get("out") if getattr(self.function, "_fills", False) else None
-                brought = {k: v for k, v in kwargs.items() if k != "out" or out is None}
+                may_fill = getattr(self.function, "_fills", False)
+                out = kwargs.get("out", types.none) if may_fill else types.none
+                brought = {k: v for k, v in kwargs.items() if k != "out" or not may_fill}
                 entry = self.entry(args, brought)
-                if out is not None:
+                fills = not isinstance(out, types.NoneType)
+                if fills:
                     _check_out(entry.gradient, out, "out")
                 kinds = [*map(types.unliteral, args), *map(types.unliteral, kwargs.values())]
                 sig = signature(entry.type, *kinds)
@@ -974,7 +976,7 @@ class NativeFunction(types.Callable):
                 keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD  # Numba takes no others
                 parameters += [inspect.Parameter(name, keyword) for name in kwargs]
                 sig = sig.replace(pysig=inspect.Signature(parameters))
-                lowered = functools.partial(_lower, entry, list(kwargs), out is not None)
+                lowered = functools.partial(_lower, entry, list(kwargs), fills)
                 self._signatures[key] = sig
                 made = functools.wraps(_lower)(lambda c, b, s, a: lowered(c, b, s, a))
                 del made.__wrapped__

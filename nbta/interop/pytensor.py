@@ -59,7 +59,7 @@ def _register() -> None:
 
 
 def _in_njit(njit: Any, op: NbtaOp, node: Any = None, **_: Any) -> Any:
-    """What PyTensor's compiled code calls for an operation: arrays in, arrays out, of rank 0 too."""
+    """What PyTensor's compiled code calls for an operation; numbers are arrays of rank 0 there."""
     names = "".join(f"x{k}, " for k in range(len(node.inputs)))
     found = [f"y[{k}]" if out.type.ndim else f"array(y[{k}])" for k, out in enumerate(node.outputs)]
     lines = [f"def run({names}):", f"    y = native({names})", f"    return {', '.join(found)}"]

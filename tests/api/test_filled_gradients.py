@@ -65,6 +65,17 @@ def test_structures_and_other_results():
     np.testing.assert_array_equal(own(np.ones(2), out=np.full(2, 3.0)), [3.0, 3.0])
 
 
+def test_none_is_no_array_to_fill():
+    q, data = np.arange(3.0), np.ones(3)
+    compiled = numba.njit(lambda q, data, out: vg(q, data, out=out))
+    for found in (compiled(q, data, None), vg(q, data, out=None)):
+        np.testing.assert_array_equal(found[1], vg(q, data)[1])
+    own = nbta.grad(lambda x, out: nbta.sum(x) if out is None else nbta.sum(x * out))
+    compiled = numba.njit(lambda x, out: own(x, out=out))
+    np.testing.assert_array_equal(compiled(q, None), np.ones(3))
+    np.testing.assert_array_equal(compiled(q, data * 3.0), np.full(3, 3.0))
+
+
 weights = np.arange(3.0) + 1.0
 
 
