@@ -135,7 +135,7 @@ class Batched(Sent, Generic[R]):
             leaving(error)
             raise
 
-    def example(self, *args: Any, **kwargs: Any) -> Any:
+    def _example(self, *args: Any, **kwargs: Any) -> Any:
         """A result of zeros for such arguments, which tells dtypes and ranks; see `__call__`."""
         args, kwargs = self.item.with_static((args, kwargs))
         places = self._places(args, kwargs)

@@ -686,7 +686,7 @@ class Entry:
             try:
                 if self._is_batch:
                     args, kwargs = sample
-                    return self._function.example(*args, **kwargs), None
+                    return self._function._example(*args, **kwargs), None
                 return self._function.bound(sample)[0].result, sample
             except Exception as raised:
                 error = error or raised

@@ -16,7 +16,8 @@ PROGRAMS = {
         [],
         "all(abs(f.x - fit.x).max() < 1e-4 for f in (by_gradient, by_hessian, by_product))"
         " and abs(found - fit.x).max() < 1e-6 and abs(fit.x[0] - 0.7) < 0.05"
-        " and path.success and path.njev > 0 and abs(path.y[:, -1].sum() - 1.0) < 1e-9",
+        " and path.success and path.njev > 0 and abs(path.y[:, -1].sum() - 1.0) < 1e-9"
+        " and profile.success and abs(profile.sol(0.5)[0] - 0.1405392) < 1e-6",
     ),
     "scikit-learn": (["sklearn"], "scores.min() > 0.99"),
     "JAX": (
