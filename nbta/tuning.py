@@ -453,15 +453,15 @@ LOAD_SECONDS = _row(
     "To load machine code that is on disk.",
 )  # fmt: skip
 BUILD_SECONDS = _row(2.7e-2, "CPU seconds", "execution.break_even", "To build any source.")
-LINE_SECONDS = _row(9.2e-5, "CPU seconds", "execution.break_even", "To build a line.")
-UNLIKE_LINE_SECONDS = _row(
+STATEMENT_SECONDS = _row(9.2e-5, "CPU seconds", "execution.break_even", "To build a statement.")
+DIFFERENT_SECONDS = _row(
     3.3e-4, "CPU seconds", "execution.break_even",
-    "To build a line unlike all others outside of loops: those that are like another one become "
-    "a loop over pieces (`compiler.outlining`).",
+    "To build a statement unlike all others outside of loops: those that are like another one "
+    "become a loop over pieces (`compiler.outlining`).",
 )  # fmt: skip
 LOOP_SECONDS = _row(
     1.35e-2, "CPU seconds", "execution.break_even",
-    "To build a loop in such lines, of which LLVM makes vector instructions.",
+    "To build a loop in such statements, of which LLVM makes vector instructions.",
 )  # fmt: skip
 BRANCH_SECONDS = _row(3.2e-3, "CPU seconds", "execution.break_even", "To build a branch.")
 GAMMA_SECONDS = _row(
