@@ -1,4 +1,4 @@
-"""From source to a function in machine code, with what it calls by name or by address."""
+"""From the loop IR to machine code, with what it calls by name or by address."""
 
 import contextlib
 import ctypes
@@ -136,7 +136,7 @@ def elementary() -> list[tuple]:
 
 
 def namespace() -> dict:
-    """What generated source refers to."""
+    """What generated functions refer to."""
     names = {name: getattr(types, name) for name in _NUMBERS}
     names |= {r.name: r.compiled or getattr(vector_math, r.name) for r, _ in elementary()}
     names |= {name: getattr(plain, name) for name in ("slot", "write_item", "read_item")}

@@ -1,4 +1,4 @@
-"""From a program to the source of one function: operations, loops, branches, calls of Python."""
+"""From a program to one function: operations, loops, branches, and calls of Python."""
 
 import ctypes
 import operator

@@ -1,4 +1,4 @@
-"""A program's source, with what its callers must know."""
+"""A program as one function of the loop IR, with what its callers must know."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -129,7 +129,7 @@ class Output:
 
 
 def generate(program, emitter=Emitter) -> Generated:
-    """The source of a program.
+    """A program as one function.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ def look_ahead(code, op) -> None:
 
 
 def _step(code, read, matrix):
-    """How far apart the rows of two iterations are: source, and whether they go backwards."""
+    """The node of how far apart the rows of two iterations are, and whether they go backwards."""
     body = read.graph
     if (
         not is_loop(getattr(body, "owner", None))

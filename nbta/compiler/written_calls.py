@@ -88,5 +88,5 @@ def _inlined(executable, inputs, numbers, results):
 
 
 def listed(names):
-    """Source of a tuple."""
+    """The items of a tuple in Python."""
     return "".join(f"{name}, " for name in names)

@@ -132,7 +132,8 @@ def test_constants_are_printed_as_numbers_of_numpy():
 
 @pytest.mark.parametrize(
     "wrong", ["x, y[0] = z", "del x", "x = 'text'", "x: int = 3", "for x, y in range(3): pass",
-              "x = [1]", "x[0][1], y = 1, 2", "while x:\n        pass\n    else:\n        pass"],
+              "x = [1]", "x[0][1], y = 1, 2", "x = [1, 2][0]", "with x: pass",
+              "while x:\n        pass\n    else:\n        pass"],
 )  # fmt: skip
 def test_other_python_is_refused(wrong):
     with pytest.raises(read_code.TextError, match="is not of the loop IR"):

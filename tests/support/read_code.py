@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nbta.compiler.build import build
 from nbta.loops import Block
 from nbta.loops.nodes import (
     Accumulate,
@@ -72,6 +73,11 @@ def function(source: str, block: Callable = Block) -> Function:
     exec(compile(ast.Module(constants, []), "<nbta>", "exec"), names)
     values = {each.targets[0].id: names[each.targets[0].id] for each in constants}  # type: ignore
     return Function(tuple(_statements(found.body, block)), values)  # type: ignore[attr-defined]
+
+
+def built(source: str, extra: dict | None = None) -> Any:
+    """What `nbta.compiler.build.build` gives for a source."""
+    return build(source, extra, lambda: function(source))
 
 
 def _statements(found, block):
