@@ -282,8 +282,10 @@ BLOCKS_LOOKED_BACK = _row(
 LARGE_FUNCTION = _row(
     600, "statements", "compiler.lowering",
     "From here on a function is made in parts: LLVM takes more than twice the time for twice the "
-    "blocks of a function, and in large graphs many loops are the same but for their names. "
-    "Below, parts would only keep LLVM from looking at neighbours together.",
+    "blocks of a function, and in large graphs many loops are the same but for their names. Of 19 "
+    "programs of 800 to 7,500 statements it takes 0.77 times as long as for the whole (median; "
+    "0.02 to 1.45), and calls take 1 to 1.26 times as long. From 360 to 600 statements both take "
+    "the same, and calls up to 1.06 times as long.",
 )  # fmt: skip
 RUN_FUNCTIONS = _row(
     4, "functions", "compiler.lowering",
