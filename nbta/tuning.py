@@ -282,8 +282,10 @@ BLOCKS_LOOKED_BACK = _row(
 LARGE_FUNCTION = _row(
     600, "statements", "compiler.lowering",
     "From here on a function is made in parts: LLVM takes more than twice the time for twice the "
-    "blocks of a function, and in large graphs many loops are the same but for their names. "
-    "Below, parts would only keep LLVM from looking at neighbours together.",
+    "blocks of a function, and in large graphs many loops are the same but for their names. Of 19 "
+    "programs of 800 to 7,500 statements it takes 0.77 times as long as for the whole (median; "
+    "0.02 to 1.45), and calls take 1 to 1.26 times as long. From 360 to 600 statements both take "
+    "the same, and calls up to 1.06 times as long.",
 )  # fmt: skip
 RUN_FUNCTIONS = _row(
     4, "functions", "compiler.lowering",
@@ -453,15 +455,15 @@ LOAD_SECONDS = _row(
     "To load machine code that is on disk.",
 )  # fmt: skip
 BUILD_SECONDS = _row(2.7e-2, "CPU seconds", "execution.break_even", "To build any source.")
-LINE_SECONDS = _row(9.2e-5, "CPU seconds", "execution.break_even", "To build a line.")
-UNLIKE_LINE_SECONDS = _row(
+STATEMENT_SECONDS = _row(9.2e-5, "CPU seconds", "execution.break_even", "To build a statement.")
+DIFFERENT_SECONDS = _row(
     3.3e-4, "CPU seconds", "execution.break_even",
-    "To build a line unlike all others outside of loops: those that are like another one become "
-    "a loop over pieces (`compiler.outlining`).",
+    "To build a statement unlike all others outside of loops: those that are like another one "
+    "become a loop over pieces (`compiler.outlining`).",
 )  # fmt: skip
 LOOP_SECONDS = _row(
     1.35e-2, "CPU seconds", "execution.break_even",
-    "To build a loop in such lines, of which LLVM makes vector instructions.",
+    "To build a loop in such statements, of which LLVM makes vector instructions.",
 )  # fmt: skip
 BRANCH_SECONDS = _row(3.2e-3, "CPU seconds", "execution.break_even", "To build a branch.")
 GAMMA_SECONDS = _row(

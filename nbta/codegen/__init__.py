@@ -1,1 +1,1 @@
-"""Programs as source of one function that Numba compiles."""
+"""The rules by which operations become statements of the loop IR."""

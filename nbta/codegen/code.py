@@ -475,7 +475,7 @@ def transposed(code, target, source) -> None:
 
 
 def _one_nan(value):
-    """A number of NumPy's; of NaN there is one, as machine code is found by what source says."""
+    """A number of NumPy's; of NaN there is one, as machine code is found by what is printed."""
     if value.dtype.kind == "c":
         return value.dtype.type(complex(_one_nan(value.real), _one_nan(value.imag)))
     return value.dtype.type(np.nan if value != value else value)

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import NamedTuple
 
-from nbta.compiler.induction import Counts, Iteration, Linear
+from nbta.compiler.induction import Counts, Iteration
 from nbta.graph.graph import Graph, SubGraph, live, subgraphs
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import Branch, Loop, Variable, origin
@@ -114,8 +114,7 @@ def _note(op, version, users, found) -> bool:
 
 def differ(counts: Counts, one: Operation, other: Operation, body: SubGraph) -> bool:
     """Whether two accesses touch different items, whatever iterations of a body they are in."""
-    pairs = zip(_indices(counts, one), _indices(counts, other), strict=True)
-    return any(_is_apart(counts, *pair, body) for pair in pairs)
+    return any(_is_apart(counts, *pair, body) for pair in _forms(counts, one, other))
 
 
 def _is_apart(counts, one, other, body):
@@ -131,10 +130,9 @@ def _is_apart(counts, one, other, body):
 def is_of_its_iteration(counts: Counts, one: Operation, other: Operation, body: SubGraph) -> bool:
     """Whether two accesses touch the same item only in the same iteration of a body."""
     iteration = Iteration(body)
-    pairs = zip(_indices(counts, one), _indices(counts, other), strict=True)
     return any(
         index is not None and index.terms.get(iteration, 0) and index == another
-        for index, another in pairs
+        for index, another in _forms(counts, one, other)
     )
 
 
@@ -178,16 +176,9 @@ def ends_outside(counts: Counts, op: Operation, body: SubGraph, apart: int = 0) 
     return False
 
 
-def _indices(counts, op) -> list[Linear | None]:
-    """The index of each axis, as a form that is not negative; None for slices and what else is."""
-    return [_form(counts, part) for part in indices_of(op)]
-
-
-def _form(counts, part):
-    if isinstance(part, slice):
-        return None
-    form = Linear(part) if type(part) is int else counts.number(part)
-    return form if counts.is_natural(form) else None  # others wrap around
+def _forms(counts, *accesses):
+    """By axis, the index of each access as `Counts.unwrapped` has it."""
+    return zip(*(map(counts.unwrapped, indices_of(op)) for op in accesses), strict=True)
 
 
 def is_same_item(read: Operation, change: Operation) -> bool:

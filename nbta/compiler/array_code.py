@@ -1,4 +1,4 @@
-"""Arrays in compiled code: which become plain buffers, and the source of their operations.
+"""Arrays in compiled code: which become plain buffers, and the statements of their operations.
 
 See `nbta.runtime.plain`.
 """
@@ -297,7 +297,7 @@ class ArrayCode:
 
 
 def emit(code, op) -> None:
-    """The source of an operation on a plain array."""
+    """Add the statements of an operation on a plain array."""
     handle = op.outputs[0] if op.record in _CREATES else op.inputs[0]
     array = code.arrays.of(code, handle)
     code.flush_readers(array.data)

@@ -1,4 +1,4 @@
-"""From source to a function in machine code, with what it calls by name or by address."""
+"""From the loop IR to machine code, with what it calls by name or by address."""
 
 import contextlib
 import ctypes
@@ -6,6 +6,7 @@ import functools
 import hashlib
 import math
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
@@ -20,11 +21,11 @@ from nbta import tuning
 from nbta.codegen import gammas, philox, positive_gammas, prefetching, special
 from nbta.codegen.fusion import Elementary
 from nbta.compiler import lowering, outlining, short_loops
-from nbta.compiler.lowering import NotLoweredError, lowered
+from nbta.compiler.lowering import lowered
 from nbta.compiler.phases import phase
 from nbta.graph.operation import TABLE
 from nbta.kernels import exponential, factors, fourier, matrices, vector_math
-from nbta.loops import Block, Function, nodes, printing, structure, text
+from nbta.loops import nodes, printing, saving, structure
 from nbta.runtime import clock, intrinsics, machine_code, memory, plain
 from nbta.runtime.numba_private import ShortPipeline, global_compiler_lock
 from nbta.runtime.object_files import only_overload
@@ -105,7 +106,7 @@ _SOURCES = b"".join(
                 nodes,
                 printing,
                 structure,
-                text,
+                saving,
                 special,
                 philox,
                 gammas,
@@ -135,7 +136,7 @@ def elementary() -> list[tuple]:
 
 
 def namespace() -> dict:
-    """What generated source refers to."""
+    """What generated functions refer to."""
     names = {name: getattr(types, name) for name in _NUMBERS}
     names |= {r.name: r.compiled or getattr(vector_math, r.name) for r, _ in elementary()}
     names |= {name: getattr(plain, name) for name in ("slot", "write_item", "read_item")}
@@ -153,25 +154,18 @@ def is_kept(source: str) -> bool:
     return machine_code.is_kept(_OURS + source, OPTIONS)
 
 
-def _read(source):
-    try:
-        return text.function(source, Block)
-    except text.TextError as error:
-        raise NotLoweredError(str(error)) from error
-
-
-def build(source: str, extra: dict | None = None, function: Function | None = None):
+def build(source: str, extra: dict | None, function: Callable):
     """A function of the address of a table of words, which gives a status.
 
     Parameters
     ----------
     source : str
         The function as text, by which its machine code is found on disk.
-    function : nbta.loops.Function, optional
-        The function; read from its source where it is needed, and not given.
     extra : dict, optional
         What the source refers to besides the `namespace`. Nothing tells when that changes, so
         such a function is not kept on disk.
+    function : callable
+        Gives the function as nodes; called where its machine code is not on disk.
 
     Returns
     -------
@@ -183,7 +177,7 @@ def build(source: str, extra: dict | None = None, function: Function | None = No
         facts["compiled"] = True
         names = namespace() | (extra or {})
         if not extra:
-            return lowered(_read(source) if function is None else function, names)
+            return lowered(function(), names)
         exec(compile(source, "<nbta>", "exec"), names)
         dispatcher = numba.njit(pipeline_class=ShortPipeline, **OPTIONS)(names["run"])
         dispatcher.compile(types.int64(types.int64))

@@ -1,4 +1,4 @@
-"""From a program to the source of one function: operations, loops, branches, calls of Python."""
+"""From a program to one function: operations, loops, branches, and calls of Python."""
 
 import ctypes
 import operator
@@ -12,12 +12,12 @@ import numpy as np
 from nbta.codegen.code import Code, NotCompiledError
 from nbta.codegen.values import NUMBERS, TABLE, Block, Scalar, Transposed, is_known, product, typed
 from nbta.compiler import array_code
-from nbta.compiler.access_sets import OF_ITEMS, is_within
+from nbta.compiler.access_sets import OF_ITEMS, indices_of, is_within
 from nbta.compiler.loop_ends import settled
 from nbta.compiler.prefetch import look_ahead
 from nbta.compiler.promoted_items import Promoted, carried, promotable
 from nbta.compiler.short_counted_loops import is_short_counted_loop
-from nbta.compiler.stencils import Rows, indices_of, stencils
+from nbta.compiler.stencils import Rows, stencils
 from nbta.compiler.sums import Sums, free_sums, goes_in_vectors, is_free_of_loops
 from nbta.graph.graph import everything
 from nbta.graph.operation import DATA, FLOW, HANDLE, Tensor

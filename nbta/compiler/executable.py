@@ -20,7 +20,7 @@ from nbta.compiler.pipeline import lowered
 from nbta.compiler.specialising import fits
 from nbta.errors import PerformanceWarning
 from nbta.locations import warn_caller
-from nbta.loops import verifying
+from nbta.loops import structure, verifying
 from nbta.runtime.intrinsics import (
     ANSWER,
     FAILED,
@@ -307,9 +307,8 @@ class Compiled:
         What the passes did.
     misses : int
         How often in a row it gave up for nothing; whoever runs it counts.
-    seconds, build_seconds : float
-        CPU seconds that it took to come to its source, and that it may take from there; whoever
-        makes it measures.
+    seconds : float
+        CPU seconds that it took to come to its source; whoever makes it measures.
     """
 
     def __init__(self, program, shapes, new_step, entry=None):
@@ -331,7 +330,7 @@ class Compiled:
         self._executable, self._refusal = None, None
         self._lock, self._telling = threading.Lock(), threading.Lock()
         self._told = None
-        self.misses, self.seconds, self.build_seconds = 0, 0.0, 0.0
+        self.misses, self.seconds = 0, 0.0
 
     def _lower(self, **options):
         """Do all passes."""
@@ -352,6 +351,7 @@ class Compiled:
             generated = generate(self.program)
             if verifying.DEBUG:
                 verifying.verify(generated.function, namespace() | generated.globals)
+            generated.sizes = structure.sizes(generated.function, namespace())
             self.program.analyses.clear()  # which nobody needs from now on
             facts["lines"] = generated.source.count("\n")
         return generated
@@ -390,7 +390,7 @@ class Compiled:
             raise self._refusal
         try:
             with no_collection():
-                code = build(generated.source, generated.globals, generated.function)
+                code = build(generated.source, generated.globals, generated.nodes)
             generated.function = None  # nodes take eleven times the memory of text
         except NumbaError as error:
             self._refusal = NotCompiledError(f"Numba refuses its source: {error}")

@@ -1,4 +1,4 @@
-"""A program's source, with what its callers must know."""
+"""A program as one function of the loop IR, with what its callers must know."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -24,10 +24,12 @@ from nbta.loops import (
     leave,
     negated,
     refuse,
+    saving,
     several,
 )
 from nbta.loops.building import finished
 from nbta.loops.nodes import as_node
+from nbta.loops.structure import Sizes
 from nbta.runtime.intrinsics import NOT_A_NUMBER, OK, RESIZED
 from nbta.runtime.memory import HEAD
 
@@ -40,8 +42,10 @@ class Generated:
     ----------
     source : str
         The function as text: for people, and to find its machine code by.
-    function : nbta.loops.Function or None
-        None once it was compiled, or where the source was loaded from disk.
+    function : nbta.loops.Function, bytes or None
+        The function as nodes, or as it is on disk; None once it was compiled.
+    sizes : nbta.loops.structure.Sizes
+        How much there is to compile.
     words : int
         How many words a call's table has.
     inputs : int
@@ -76,7 +80,8 @@ class Generated:
     """
 
     source: str = ""
-    function: Function | None = None
+    function: Function | bytes | None = None
+    sizes: Sizes | None = None
     words: int = 0
     inputs: int = 0
     arguments: int = 0
@@ -97,6 +102,10 @@ class Generated:
     kept: dict = field(default_factory=dict)
     makers: dict = field(default_factory=dict)
     is_plain: bool = False
+
+    def nodes(self) -> Function:
+        """The function as nodes."""
+        return saving.decoded(self.function) if type(self.function) is bytes else self.function
 
 
 @dataclass
@@ -120,7 +129,7 @@ class Output:
 
 
 def generate(program, emitter=Emitter) -> Generated:
-    """The source of a program.
+    """A program as one function.
 
     Parameters
     ----------

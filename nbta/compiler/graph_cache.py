@@ -30,13 +30,15 @@ from nbta.compiler.specialising import fits_pattern
 from nbta.graph.graph import SubGraph
 from nbta.graph.operation import Operation, Spec
 from nbta.graph.order import ordered
+from nbta.loops import saving
+from nbta.loops.structure import Sizes
 from nbta.ops.indexing.items import SYMBOLIC
 from nbta.runtime import machine_code
 from nbta.shapes import Dim
 from nbta.tuning import CACHED_ARRAYS
 
 #: How the bytes are laid out; other layouts have other names.
-HEAD = b"nbta graph 1\n"
+HEAD = b"nbta graph 2\n"
 _BEGAN = time.time()
 _PACKAGE = Path(__file__).parents[1]
 
@@ -301,7 +303,7 @@ class GraphCache:
 
 _FACTS = (
     "source", "words", "inputs", "arguments", "helpers", "initial", "loops", "buffers", "arrays",
-    "copies", "tiles", "joint", "lengths", "is_plain",
+    "copies", "tiles", "joint", "lengths", "is_plain", "sizes",
 )  # fmt: skip
 
 
@@ -325,7 +327,8 @@ def encoded(name: str, entry: Entry, arrays) -> bytes | None:
     facts["pattern"] = entry.pattern and _numbered(entry.pattern)
     facts["constants"] = [(word, number) for (word, _), number in pairs]
     facts["own"] = [(array.dtype.str, array.shape) for array in own]
-    body = b"".join([json.dumps(facts).encode(), b"\n", *(array.tobytes() for array in own)])
+    lines = json.dumps(facts).encode(), saving.encoded(found.function), b""
+    body = b"\n".join(lines) + b"".join(array.tobytes() for array in own)
     return HEAD + hashlib.sha256(body).digest() + body
 
 
@@ -350,12 +353,13 @@ def decoded(name: str, data: bytes, arrays) -> Entry:
     body = data[start:]
     if not data.startswith(HEAD) or hashlib.sha256(body).digest() != data[len(HEAD) : start]:
         raise ValueError("not what was written")
-    text, _, rest = body.partition(b"\n")
+    text, function, rest = body.split(b"\n", 2)
     facts = json.loads(text)
     if facts["name"] != name:
         raise ValueError("another entry")
     generated = Generated(**{fact: facts[fact] for fact in _FACTS})
     generated.initial = [tuple(pair) for pair in generated.initial]
+    generated.sizes, generated.function = Sizes(*generated.sizes), function
     generated.outputs = [Output(np.dtype(dtype), *others) for dtype, *others in facts["outputs"]]
     own, given = _arrays(facts["own"], rest), list(arrays.values())
     generated.constants = [

@@ -134,8 +134,10 @@ class Counts(Analysis):
         pairs = ((t, form, fresh.number(t)) for t, form in self._numbers.items() if _is_there(t))
         return {f"the integer {t.name!r}": (a, b) for t, a, b in pairs if a != b}
 
-    def number(self, tensor: Tensor) -> Linear:
+    def number(self, tensor: Tensor | int) -> Linear:
         """An integer scalar as a linear form, in the worst case of itself."""
+        if type(tensor) is int:
+            return Linear(tensor)
         self.hold()
         if tensor not in self._numbers:
             self._find(tensor)
@@ -317,7 +319,7 @@ class Counts(Analysis):
         bounds = [bound for bound in map(self.bound, bodies) if bound is not None]
         return any(self.is_natural(left - least) for least in (Linear(1), *bounds))
 
-    def affine(self, index: Tensor, body: SubGraph) -> tuple[Linear, int] | None:
+    def affine(self, index: Tensor | int, body: SubGraph) -> tuple[Linear, int] | None:
         """An index in a body as ``start + step * iteration``, where the start stays."""
         return self.affine_form(self.number(index), body)
 
@@ -326,6 +328,11 @@ class Counts(Analysis):
         start = Linear(number.constant, number.terms)
         step = start.terms.pop(Iteration(body), 0)
         return (start, step) if is_outside(start, body) else None
+
+    def unwrapped(self, index: Tensor | int | slice) -> Linear | None:
+        """The form of an index that is not negative, as such wrap around; None where unknown."""
+        form = None if isinstance(index, slice) else self.number(index)
+        return form if form is not None and self.is_natural(form) else None
 
     def direction(self, index: Tensor, op, count: Linear) -> int | None:
         """How an index in a loop's body goes through ``0 .. count - 1``, each once.

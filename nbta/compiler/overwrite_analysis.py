@@ -142,12 +142,10 @@ class _Forms:
 
     def _form(self, part):
         """The linear form of an index that does not wrap around; None where it is not known."""
-        if type(part) is int:
-            return Linear(part) if part >= 0 else None
-        form = self._counts.number(part)
-        varying = {a: n for a, n in form.terms.items() if type(a) is not Iteration}
-        fixed = all(is_outside(Linear(0, {a: n}), self._bodies[-1]) for a, n in varying.items())
-        return form if fixed and self._counts.is_natural(form) else None
+        form = self._counts.unwrapped(part)
+        varying = () if form is None else (a for a in form.terms if type(a) is not Iteration)
+        fixed = all(is_outside(Linear(0, {a: 1}), self._bodies[-1]) for a in varying)
+        return form if fixed else None
 
     def miss(self, write, body, is_later) -> bool:
         """Whether a write goes to other items in later iterations, or later in the same one.

@@ -8,11 +8,11 @@ next iteration; later ones, such as the loop back, find them in the cache.
 
 from nbta.codegen.values import Block, product, times, total
 from nbta.codegen.windows import strides_of
-from nbta.graph.graph import Tensor
+from nbta.compiler.access_sets import indices_of
 from nbta.graph.views import is_loop, origin
 from nbta.loops import both, select
 from nbta.loops.nodes import ZERO
-from nbta.ops.indexing.items import GETITEM, SLICE, index_of
+from nbta.ops.indexing.items import GETITEM, SLICE
 from nbta.shapes import IterationDim
 from nbta.tuning import PREFETCH_STRETCH, PREFETCHED_MATRIX
 
@@ -37,7 +37,7 @@ def look_ahead(code, op) -> None:
 
 
 def _step(code, read, matrix):
-    """How far apart the rows of two iterations are: source, and whether they go backwards."""
+    """The node of how far apart the rows of two iterations are, and whether they go backwards."""
     body = read.graph
     if (
         not is_loop(getattr(body, "owner", None))
@@ -45,11 +45,10 @@ def _step(code, read, matrix):
         or len(matrix.dimensions) < 2
     ):
         return None
-    x, *scalars = read.inputs
-    *indices, along = index_of(read.attrs["key"], scalars, x.spec.shape)
-    if along is not None or any(index is None for index in indices):
+    *indices, along = indices_of(read)
+    if not isinstance(along, slice) or any(isinstance(index, slice) for index in indices):
         return None
-    forms = [code.counts.affine(i, body) if isinstance(i, Tensor) else (i, 0) for i in indices]
+    forms = [code.counts.affine(index, body) for index in indices]
     steps = [None if form is None else form[1] for form in forms]
     moved = [axis for axis, step in enumerate(steps) if step != 0]
     if len(moved) != 1 or steps[moved[0]] is None:

@@ -105,16 +105,10 @@ def _taken(use, body, counts):
         or not all(op.graph is body and _is_number(op) for op in (*use.reads, *sets))
     ):
         return None
-    forms, others = (
-        [_affine(counts, i, body) for i in indices_of(op)] for op in (*use.reads, *sets)
-    )
+    forms, others = ([counts.affine(i, body) for i in indices_of(op)] for op in (*use.reads, *sets))
     steps = [form[1] for form in forms if form is not None]
     known = None not in forms and forms == others
     return forms if known and any(steps) and all(abs(step) <= 1 for step in steps) else None
-
-
-def _affine(counts, index, body):
-    return (Linear(index), 0) if type(index) is int else counts.affine(index, body)
 
 
 def _is_number(op):
@@ -137,7 +131,7 @@ def _adds_to_next(op, taken, variable, counts):
     body = variable.loop.body
     if op.record is not ADD_ITEM or op.graph is not body or not _is_number(op):
         return False
-    forms = [_affine(counts, index, body) for index in indices_of(op)]
+    forms = [counts.affine(index, body) for index in indices_of(op)]
     return None not in forms and all(
         step == their and start == first + their
         for (start, step), (first, their) in zip(forms, taken, strict=True)
@@ -218,8 +212,7 @@ def _meeting(counts, op, other, body) -> Meeting | None:
         if form is None or abs(form[1]) != 1 or not is_integer(index):
             continue
         start, step = form
-        place = Linear(item) if type(item) is int else counts.number(item)
-        return Meeting((place - start) * step, item, index, step, axis)
+        return Meeting((counts.number(item) - start) * step, item, index, step, axis)
     return None
 
 

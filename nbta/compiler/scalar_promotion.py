@@ -7,7 +7,7 @@ such as those of other rows in the gradient of a decomposition in place.
 
 import numpy as np
 
-from nbta.compiler.access_sets import differ, touched, users_in
+from nbta.compiler.access_sets import differ, indices_of, touched, users_in
 from nbta.compiler.induction import Counts
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.program import Program, changes
@@ -17,7 +17,7 @@ from nbta.graph.operation import Tensor, is_inexact
 from nbta.graph.views import Loop, is_loop
 from nbta.ops.core.arithmetic import add
 from nbta.ops.core.dispatch import as_tensor
-from nbta.ops.indexing.items import ADD_ITEM, index_of
+from nbta.ops.indexing.items import ADD_ITEM
 
 
 @contract(requires=[Fact.RANKS], reorders=True)
@@ -63,10 +63,9 @@ def _only_added(counts, variable, users) -> list:
 
 def _is_one_item(counts, change, variable):
     """Whether iterations add a number to the same item, and adding nothing there is no error."""
-    x, value, *scalars = change.inputs
+    x, value, *_ = change.inputs
     body, around = variable.loop.body, variable.loop.op.graph
-    indices = index_of(change.attrs["key"], scalars, x.spec.shape)
-    named = [index for index in indices if index is not None]
+    named = [index for index in indices_of(change) if not isinstance(index, slice)]
     one = len(named) == x.spec.rank == len(change.attrs["key"])
     if not one or value.spec.rank != 0 or value.dtype != x.dtype or change.control_inputs:
         return False

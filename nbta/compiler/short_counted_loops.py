@@ -1,13 +1,14 @@
 """Loops in loops as short as an axis of an array, whose iterations are a few numbers."""
 
 from nbta import shapes
+from nbta.compiler.access_sets import indices_of
 from nbta.compiler.induction import Clamped, Counts, Iteration, Length
 from nbta.graph.graph import subgraphs
 from nbta.graph.operation import DATA, Operation
 from nbta.graph.views import Loop, is_loop
 from nbta.ops.arrays.tensor_arrays import READ, WRITE
 from nbta.ops.core.dispatch import CONSTANT, PARAMETER
-from nbta.ops.indexing.items import GETITEM, index_of
+from nbta.ops.indexing.items import GETITEM
 from nbta.tuning import SWEEP_AXES, SWEEP_EXTRA
 
 
@@ -43,9 +44,7 @@ def _is_touched_once(variable, operations, counts):
         if any(tensor in versions for tensor in op.inputs):
             if not (op.record is GETITEM or op.record.changes) or op.inputs[0] not in versions:
                 return False
-            scalars = op.inputs[2 if op.record.changes else 1 :]
-            key = index_of(op.attrs["key"], scalars, op.inputs[0].spec.shape)
-            places.append([i if type(i) is int else counts.number(i) for i in key])
+            places.append(list(map(counts.number, indices_of(op))))
             versions.update(op.outputs if op.record.changes else ())
     return all(place == places[0] for place in places)
 
@@ -74,10 +73,8 @@ def _is_of_numbers(op: Operation) -> bool:
     if subgraphs(op):
         return False
     if op.record.changes:
-        x, value, *scalars = op.inputs
-        key = op.attrs.get("key")
-        found = [None] if key is None else index_of(key, scalars, x.spec.shape)
-        return value.spec.rank == 0 and all(index is not None for index in found)
+        number = op.inputs[1].spec.rank == 0 and "key" in op.attrs
+        return number and not any(isinstance(index, slice) for index in indices_of(op))
     plain = op.record in (READ, WRITE) or op.record.elementwise or op.record.selects
     moved = [*op.outputs, *(op.inputs[2:3] if op.record is WRITE else ())]
     return plain and all(t.kind != DATA or t.spec.rank == 0 for t in moved)

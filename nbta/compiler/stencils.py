@@ -16,7 +16,13 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from nbta.codegen.values import Block, product, total, typed
-from nbta.compiler.access_sets import differ, is_of_its_iteration, touched, users_in
+from nbta.compiler.access_sets import (
+    differ,
+    indices_of,
+    is_of_its_iteration,
+    touched,
+    users_in,
+)
 from nbta.compiler.induction import Counts, Linear
 from nbta.compiler.loop_ends import Between
 from nbta.compiler.sums import FLOATS, Sums, has_plain_branches, is_independent
@@ -114,12 +120,6 @@ def _additions(variable, users, counts) -> list[Operation]:
     return additions[::-1] if alone else []
 
 
-def indices_of(op) -> list[Tensor | int]:
-    """The integers of the key of an operation."""
-    scalars = iter(op.inputs[2:])
-    return [next(scalars) if part is SYMBOLIC else part for part in op.attrs["key"]]
-
-
 def _stencil(variable, additions, counts) -> Stencil | None:
     """Additions by lines; None where it is not known which of them go to the same items."""
     steps, lines = set(), []
@@ -168,10 +168,10 @@ def _form(op, variable, counts):
         return None
     forms = []
     for axis, index in enumerate(indices_of(op)):
-        is_number = type(index) is int
-        if is_number and not counts.is_within(index, counts.length(variable.first, axis), body):
+        length = counts.length(variable.first, axis)
+        if type(index) is int and not counts.is_within(index, length, body):
             return None
-        form = (Linear(index), 0) if is_number else counts.affine(index, body)
+        form = counts.affine(index, body)
         if form is None or (abs(form[1]) != 1 if axis == len(key) - 1 else form[1]):
             return None
         forms.append(form)

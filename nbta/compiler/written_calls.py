@@ -110,5 +110,5 @@ def _settle(array, found):
 
 
 def listed(names):
-    """Source of a tuple."""
+    """The items of a tuple in Python."""
     return "".join(f"{name}, " for name in names)

@@ -17,27 +17,28 @@ for 9 of 10 programs, and 2.32 times for the worst; by exact estimates it would 
 """
 
 import ast
-import re
 import threading
 import time
 
+from nbta.codegen import positive_gammas
+from nbta.loops.structure import Sizes
 from nbta.runtime.numba_private import event
 from nbta.tuning import (
     BRANCH_SECONDS,
     BUILD_SECONDS,
     CALIBRATION_SECONDS,
+    DIFFERENT_SECONDS,
     FIRST_BUILD_SECONDS,
     FIRST_LOOK_SECONDS,
     GAMMA_SECONDS,
     LEARNING_RATE,
-    LINE_SECONDS,
     LOAD_SECONDS,
     LOOK_SECONDS,
     LOOP_SECONDS,
     OPERATION_SECONDS,
     PASS_SECONDS,
     SOURCE_WAIT,
-    UNLIKE_LINE_SECONDS,
+    STATEMENT_SECONDS,
 )
 
 processor = time.thread_time
@@ -74,27 +75,15 @@ def clock() -> float:
     return processor() - _lock.seconds
 
 
-_DIGITS = re.compile(r"\d+")
-_BRANCHES = re.compile(r"\bif ")
-
-
-def build_seconds(source: str) -> float:
-    """CPU seconds to make machine code of source, on the machine of the figures."""
-    statements: list[str] = []
-    lines = _DIGITS.sub("", source).splitlines()
-    for line in lines:
-        if line.startswith(" " * 5) and statements:  # in a loop or branch of the function
-            statements[-1] += f"\n{line}"
-        else:
-            statements.append(line)
-    unlike = "\n".join(dict.fromkeys(statements))
+def build_seconds(sizes: Sizes) -> float:
+    """CPU seconds to make machine code of a function, on the machine of the figures."""
     return (
         BUILD_SECONDS
-        + LINE_SECONDS * len(lines)
-        + UNLIKE_LINE_SECONDS * unlike.count("\n")
-        + LOOP_SECONDS * unlike.count("for ")
-        + BRANCH_SECONDS * len(_BRANCHES.findall(unlike))
-        + GAMMA_SECONDS * unlike.count("positive_")
+        + STATEMENT_SECONDS * sizes.statements
+        + DIFFERENT_SECONDS * sizes.different
+        + LOOP_SECONDS * sizes.loops
+        + BRANCH_SECONDS * sizes.branches
+        + GAMMA_SECONDS * sum(sizes.calls.get(name, 0) for name in positive_gammas.NAMES)
     )
 
 
@@ -131,7 +120,7 @@ class Estimates:
         return SOURCE_WAIT * self.speed * (always + operations * (each + pair * operations))
 
     def building(self, seconds: float, is_kept: bool) -> float:
-        """To make machine code of source of which `build_seconds` says so, or to load it."""
+        """To make machine code, of which `build_seconds` says so, or to load it."""
         return self.speed * (
             LOAD_SECONDS if is_kept else FIRST_BUILD_SECONDS * self.is_cold + seconds
         )

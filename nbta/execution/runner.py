@@ -301,7 +301,7 @@ class Runner:
 
     @staticmethod
     def _building(function):
-        return estimates.building(function.build_seconds, function.is_kept)
+        return estimates.building(build_seconds(function.generated.sizes), function.is_kept)
 
     def _ready(self, shapes):
         """The function for some shapes, in machine code; or the reason why there is none."""
@@ -403,7 +403,6 @@ class Runner:
             self.refusals[tuple(map(len, shapes))] = str(reason)
             return str(reason)
         made.seconds = processor() - begin
-        made.build_seconds = build_seconds(made.generated.source)
         if entry is None:
             self._cache.write(shapes, made, size)
             self._missing.discard(shapes)

@@ -36,7 +36,7 @@ from nbta.loops.versions import versions_of
 
 
 def expression(value: Any) -> Expression:
-    """An expression, a number as one, or a name by its text, such as that of a type."""
+    """An expression, a number as one, or a name by its letters, such as that of a type."""
     if not isinstance(value, str):
         return as_node(value)
     if not value.isidentifier():

@@ -17,7 +17,7 @@ _node = dataclass(slots=True, eq=False, repr=False)
 
 
 class Node:
-    """What the loop IR is made of; `nbta.loops.printing` gives it its text."""
+    """What the loop IR is made of; `nbta.loops.printing` shows it as Python."""
 
     __slots__ = ()
 

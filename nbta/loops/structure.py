@@ -7,6 +7,7 @@ of words, in buffers, and statuses; each has a *role*, as have names by what is 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from enum import Enum
 from typing import Any, NamedTuple
@@ -20,15 +21,21 @@ from nbta.loops.nodes import (
     Compare,
     Constant,
     Expression,
+    For,
+    Function,
     Guard,
+    If,
     Load,
     Logical,
     Mark,
     Name,
+    Select,
     Statement,
     Unary,
+    expressions_in,
     mapped,
     mapped_statement,
+    statements_in,
     with_blocks,
 )
 
@@ -232,6 +239,41 @@ def without_remarks(statements: Iterable[Statement], block: Callable) -> list[St
 
     kept = (each for each in statements if not isinstance(each, Comment | Mark))
     return [with_blocks(each, below) for each in kept]
+
+
+class Sizes(NamedTuple):
+    """How much there is to compile of a function.
+
+    Attributes
+    ----------
+    statements : int
+        All of them, also for people.
+    different : int
+        Those in statements of the function that no statement before equals but for names and
+        integers, as equal ones become a loop.
+    loops, branches : int
+        Counted loops, and branches and choices, in these.
+    calls : dict
+        How often these call a function, by its name.
+    """
+
+    statements: int
+    different: int
+    loops: int
+    branches: int
+    calls: dict[str, int]
+
+
+def sizes(function: Function, known: Container[str]) -> Sizes:
+    """How much of a function there is to compile; names that are known are no variables."""
+    unlike = {outline(each, known).shape: each for each in function.body}.values()
+    inner = list(statements_in(unlike))
+    parts = [node for each in inner for root in each.expressions for node in expressions_in(root)]
+    kinds = Counter(map(type, (*inner, *parts)))
+    calls = Counter(node.name for node in parts if type(node) is Call and node.name)
+    return Sizes(
+        height(function.body), len(inner), kinds[For], kinds[If] + kinds[Select], dict(calls)
+    )
 
 
 def height(statements: Iterable[Statement]) -> int:

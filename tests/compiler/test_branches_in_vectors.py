@@ -4,12 +4,12 @@ import re
 
 import numpy as np
 import pytest
+import read_code
 from compiled_pairs import compare
 from fuzz.ways import in_python
 
 import nbta
 from nbta.compiler.build import lowered, namespace
-from nbta.loops import Block, text
 from nbta.runtime.numba_private import global_compiler_lock
 from nbta.testing import check_grads
 
@@ -192,7 +192,7 @@ def run(w):
     return 0
 """
     with global_compiler_lock:
-        library = lowered(text.function(source, Block), namespace()).library
+        library = lowered(read_code.function(source), namespace()).library
     loads = [line for line in library.get_llvm_str().splitlines() if re.search(r"load i8\b", line)]
     wide = re.findall(r".*load <\d+ x i8>.*", library.get_llvm_str())
     assert loads or wide

@@ -11,6 +11,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+import read_code
 from compilations import COUNTING, copy_kernels
 from numba.core import event
 
@@ -50,7 +51,8 @@ print(json.dumps([float(value), slope.tolist(), compiled, filled, len(table) > 0
 
 
 def environment(folder, **others):
-    paths = [str(Path(nbta.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    support = Path(read_code.__file__).parent
+    paths = [str(Path(nbta.__file__).parents[1]), str(support), os.environ.get("PYTHONPATH", "")]
     return {
         **os.environ, "NBTA_CACHE_DIR": str(folder), "PYTHONPATH": os.pathsep.join(paths), **others,
     }  # fmt: skip
@@ -92,7 +94,7 @@ def run(addend=1, **arguments):
     """Build and run the source; how many functions were compiled for it."""
     words, compiled = np.array([6, 7]), []
     with listening(lambda name, begin, end, facts: compiled.append(facts.get("compiled", False))):
-        function = build.build(SOURCE.format(addend), **arguments).function
+        function = read_code.built(SOURCE.format(addend), **arguments).function
     assert function(words.ctypes.data) == 42 + addend
     return sum(compiled)
 
@@ -458,11 +460,11 @@ import json
 import sys
 import time
 import numpy as np
-from nbta.compiler import build
+import read_code
 
 words = np.array([6, 7])
 time.sleep(max(0.0, float(sys.argv[2]) - time.time()))
-print(json.dumps([build.build(sys.argv[1]).function(words.ctypes.data) for _ in range(3)]))
+print(json.dumps([read_code.built(sys.argv[1]).function(words.ctypes.data) for _ in range(3)]))
 """
 
 

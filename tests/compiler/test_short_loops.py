@@ -6,9 +6,10 @@ import subprocess
 import sys
 
 import pytest
+import read_code
 
 import nbta
-from nbta.compiler import build, lowering
+from nbta.compiler import lowering
 
 #: Two integers and the places of floats; ``m`` and ``k`` are known to the run alone.
 HEAD = """def run(w):
@@ -44,7 +45,7 @@ def compiled(lines, count, monkeypatch, tmp_path):
     monkeypatch.setattr(lowering, "_Unit", Unit)
     monkeypatch.setenv("NBTA_CACHE_DIR", str(tmp_path))
     body = "".join(f"        {line}\n" for line in lines)
-    build.build(f"{HEAD}    for j in range({count}):\n{body}{TAIL}")
+    read_code.built(f"{HEAD}    for j in range({count}):\n{body}{TAIL}")
     return str(made[-1].module)
 
 

@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+import read_code
 
 import nbta
 from nbta import debug
@@ -14,7 +15,6 @@ from nbta.compiler.program import changes
 from nbta.compiler.rematerialisation import rematerialise
 from nbta.execution.pass_check import PassError
 from nbta.graph.graph import running, substitute
-from nbta.loops import Block, text
 from nbta.ops.core.arithmetic import add, multiply
 from nbta.ops.elementary.trigonometry import cos, sin
 
@@ -183,7 +183,7 @@ def test_bisect_names_a_pass_that_fails(monkeypatch, capsys):
 def spoil(generated):
     """Let a function compute cosines in place of sines."""
     generated.source = generated.source.replace("sin(", "cos(")
-    generated.function = text.function(generated.source, Block)
+    generated.function = read_code.function(generated.source)
 
 
 def test_bisect_names_a_pass_whose_fault_is_seen_in_compiled_code_alone(monkeypatch, capsys):

@@ -1,4 +1,4 @@
-"""Code is parsed in one place: where a source is read back whose nodes are gone."""
+"""Nothing reads code as text."""
 
 import ast
 from pathlib import Path
@@ -6,11 +6,9 @@ from pathlib import Path
 import pytest
 
 import nbta
-from nbta.loops import expression, text
+from nbta.loops import expression
 
 PACKAGE = Path(nbta.__file__).parent
-#: The only module that parses.
-READERS = {"loops/text.py": {"ast"}}
 
 
 def imported(path):
@@ -24,17 +22,10 @@ def imported(path):
     return names & {"ast", "re", "tokenize"}
 
 
-def test_one_module_reads_code():
+def test_no_module_reads_code():
     rooms = (PACKAGE / name for name in ("loops", "codegen", "compiler"))
     files = [path for room in rooms for path in room.glob("*.py")]
-    found = {str(path.relative_to(PACKAGE)): imported(path) for path in files}
-    assert {name: modules for name, modules in found.items() if modules} == READERS
-
-
-def test_several_expressions_are_not_one():
-    with pytest.raises(text.TextError, match="several expressions, not one: b0, 3"):
-        text.expression("b0, 3")
-    assert str(text.expression("(b0, 3)")) == "(b0, 3)"
+    assert not [path for path in files if imported(path)]
 
 
 @pytest.mark.parametrize("code", ["a + b", "x[i]", "3", "-1", "(b0, 3)", ""])

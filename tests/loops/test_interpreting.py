@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+import read_code
 from interpreted import by_nodes, interpreted
 
 import nbta
 from nbta.compiler.executable import Compiled, Executable
 from nbta.execution.reference import Step
-from nbta.loops import Block, text
 from nbta.loops.interpreting import Interpreter
 
 HEAD = "def run(w):\n    W = table(w)\n"
@@ -46,7 +46,7 @@ def test_statements_are_those_of_python(body, words):
 
     names = {"table": lambda w: w, "refuse": refuse, "f": f, "K0": 7}
     source = HEAD + "".join(f"    {line}\n" for line in body.splitlines())
-    function = text.function(source, Block)
+    function = read_code.function(source)
     here, there = list(words), list(words)
     printed = dict(names)
     exec(str(function), printed)

@@ -4,6 +4,7 @@ import ast
 
 import numpy as np
 import pytest
+import read_code
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from nbta.loops import (
     Call,
     Compare,
     Constant,
+    Function,
     Load,
     Logical,
     Name,
@@ -22,7 +24,7 @@ from nbta.loops import (
     Unary,
     assign,
     comment,
-    text,
+    saving,
 )
 from nbta.loops.printing import Printer, literal, printed_function
 
@@ -52,7 +54,10 @@ def _larger(inner):
 
 @given(st.recursive(_LEAVES, _larger, max_leaves=12))
 def test_what_is_printed_reads_as_what_it_was(node):
-    assert text.expression(str(node)) == node
+    assert read_code.expression(str(node)) == node
+    function = Function((assign("a", node),))
+    (found,) = saving.decoded(saving.encoded(function)).body
+    assert found.value == node
 
 
 @given(st.recursive(_LEAVES, _larger, max_leaves=12))
@@ -67,11 +72,13 @@ def test_parentheses_are_those_of_python(node):
     assert found.translate(none) == pythons.translate(none)
 
 
-def test_long_sums_are_printed():
+def test_long_sums_are_printed_and_saved():
     long = Name("a")
     for _ in range(20_000):
         long = long + 1
     assert str(long).count("+") == 20_000
+    function = Function((assign("b", long),), {"K0": np.complex64(1 + 2j)})
+    assert str(saving.decoded(saving.encoded(function))) == str(function)
 
 
 SOURCE = """K0 = np.float64(0.5)
@@ -95,11 +102,12 @@ def run(w):
 
 
 def test_functions_are_printed_as_they_were_read():
-    found = text.function(SOURCE, Block)
+    found = read_code.function(SOURCE)
     assert found.constants == {"K0": 0.5}
     again = str(found)
+    assert str(saving.decoded(saving.encoded(found))) == again
     assert again == SOURCE.replace("    # x: float64\n", "")  # Python's parser drops comments
-    assert str(text.function(again, Block)) == again
+    assert str(read_code.function(again)) == again
 
 
 def test_other_names_and_remarks():
@@ -117,15 +125,16 @@ def test_constants_are_printed_as_numbers_of_numpy():
     )
     assert literal(np.uint8(3)) == "np.uint8(3)"
     assert literal(np.float64(np.nan)) == "np.float64(np.nan)"
-    function = text.function("def run(w):\n    return K0\n", Block)
+    function = read_code.function("def run(w):\n    return K0\n")
     function.constants["K0"] = np.float64(-2.0)
     assert printed_function(function).startswith("K0 = np.float64(-2.0)\ndef run(w):\n")
 
 
 @pytest.mark.parametrize(
     "wrong", ["x, y[0] = z", "del x", "x = 'text'", "x: int = 3", "for x, y in range(3): pass",
-              "x = [1]", "x[0][1], y = 1, 2", "while x:\n        pass\n    else:\n        pass"],
+              "x = [1]", "x[0][1], y = 1, 2", "x = [1, 2][0]", "with x: pass",
+              "while x:\n        pass\n    else:\n        pass"],
 )  # fmt: skip
 def test_other_python_is_refused(wrong):
-    with pytest.raises(text.TextError, match="is not of the loop IR"):
-        text.function(f"def run(w):\n    {wrong}\n", Block)
+    with pytest.raises(read_code.TextError, match="is not of the loop IR"):
+        read_code.function(f"def run(w):\n    {wrong}\n")

@@ -1,13 +1,15 @@
 """Which statements are equal but for names and numbers."""
 
-from nbta.loops import Block, Load, Name, assign, comment, over, text
+import read_code
+
+from nbta.loops import Block, Load, Name, assign, comment, over
 from nbta.loops.structure import Replaced, Role, height, outline, shape, without_remarks
 
 KNOWN = frozenset(("pointer", "room", "float64", "address", "call", "refuse", "copy", "W", "w"))
 
 
 def statement(source):
-    (found,) = text.function(f"def run(w):\n    {source}\n", Block).body
+    (found,) = read_code.function(f"def run(w):\n    {source}\n").body
     return found
 
 

@@ -1,8 +1,9 @@
 """The verifier: each rule has a function that breaks it."""
 
 import pytest
+import read_code
 
-from nbta.loops import Block, assign, text
+from nbta.loops import Block, assign
 from nbta.loops.verifying import BrokenFunctionError, verify
 
 KNOWN = {"pointer", "int64", "refuse", "f"}
@@ -44,7 +45,7 @@ BROKEN = {
 
 def function(lines):
     body = "".join(f"    {line}\n" for line in [HEAD, *lines.splitlines()])
-    return text.function(f"def run(w):\n{body}", Block)
+    return read_code.function(f"def run(w):\n{body}")
 
 
 @pytest.mark.parametrize("lines", WHOLE)

@@ -1,6 +1,8 @@
 """Two versions of a block: with guards, and with truth values known."""
 
-from nbta.loops import Block, assign, text
+import read_code
+
+from nbta.loops import Block, assign
 
 
 def versions(*lines, names=("u",)):
@@ -9,7 +11,7 @@ def versions(*lines, names=("u",)):
     for line in lines:
         header, *below = line if isinstance(line, tuple) else (line,)
         source = "\n        ".join([f"    {header}", *below])
-        inner.add(*text.function(f"def run(w):\n{source}\n", Block).body)
+        inner.add(*read_code.function(f"def run(w):\n{source}\n").body)
     return "\n".join(map(str, block))
 
 

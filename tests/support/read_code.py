@@ -1,8 +1,4 @@
-"""The source of a function, read back: all parsing there is.
-
-No rule hands code over as text. `function` reads a whole function, for tests and for a source whose
-nodes are gone, as that of a graph which was loaded from disk when its machine code is not there.
-"""
+"""Functions of the loop IR from their source, so that tests can write them as Python."""
 
 from __future__ import annotations
 
@@ -12,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from nbta.compiler.build import build
+from nbta.loops import Block
 from nbta.loops.nodes import (
     Accumulate,
     Assign,
@@ -65,7 +63,7 @@ def expression(text: str) -> Expression:
     return node
 
 
-def function(source: str, block: Callable) -> Function:
+def function(source: str, block: Callable = Block) -> Function:
     """A function from its source: assignments of constants, and the definition of ``run``.
 
     ``block(statements)`` gives a block.
@@ -75,6 +73,11 @@ def function(source: str, block: Callable) -> Function:
     exec(compile(ast.Module(constants, []), "<nbta>", "exec"), names)
     values = {each.targets[0].id: names[each.targets[0].id] for each in constants}  # type: ignore
     return Function(tuple(_statements(found.body, block)), values)  # type: ignore[attr-defined]
+
+
+def built(source: str, extra: dict | None = None) -> Any:
+    """What `nbta.compiler.build.build` gives for a source."""
+    return build(source, extra, lambda: function(source))
 
 
 def _statements(found, block):
