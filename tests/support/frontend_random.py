@@ -1229,12 +1229,15 @@ NEAR = 1e-9
 
 
 def differences(noting, arguments, decisions):
-    """Pairs of a direction and the derivative along it; None where a decision changes."""
+    """Pairs of a direction and the derivative along it; None where a decision changes.
+
+    Two steps are extrapolated to none (Richardson): a sine of what grows fast bends within a step.
+    """
     made, found = np.random.default_rng(len(decisions)), []
     for _ in range(2):
         direction = [made.uniform(-1, 1, np.shape(arguments[k])) for k in ARGNUMS]
         ends = []
-        for h in (STEP, -STEP):
+        for h in (STEP, -STEP, STEP / 2, -STEP / 2):
             given = list(copy.deepcopy(arguments))
             for k, d in zip(ARGNUMS, direction, strict=True):
                 given[k] = given[k] + h * d if np.ndim(d) else float(given[k] + h * d)
@@ -1242,7 +1245,8 @@ def differences(noting, arguments, decisions):
             if seen != decisions:
                 return None
             ends.append(value)
-        found.append((direction, (ends[0] - ends[1]) / (2 * STEP)))
+        wide, near = (ends[0] - ends[1]) / (2 * STEP), (ends[2] - ends[3]) / STEP
+        found.append((direction, (4 * near - wide) / 3))
     return found
 
 
