@@ -46,6 +46,7 @@ from nbta.frontend.array_wrappers import (
     relations,
     take_apart,
 )
+from nbta.frontend.constants import Chosen, Code, as_code, is_constant, may_be_all, may_be_chosen
 from nbta.frontend.containers import ITEMS, is_held, link_items, linked_items, put_item, relatives
 from nbta.frontend.growth import checked_growth
 from nbta.frontend.jumps import ITEM, PREFIX, RESULT
@@ -174,6 +175,8 @@ def truth(value):
     """A value as a condition: a bool, or a tensor of one."""
     if _is_filled(value):
         return value.length > 0
+    if isinstance(value, Chosen):
+        return value.of_each(bool)
     if not is_traced(value):
         check_keys(value, "the truth")
         return conversion.runtime().truth_of_object(value)
@@ -803,6 +806,7 @@ class _Merge:
             self._steps[i], one, other = bounds
         if may_be_none(one, other):
             one, other = as_parts(one, other), as_parts(other, one)
+        one, other = _as_codes(one, other)
         for value in (one, other):
             check_keys(value, "a choice")
         one, other = self._filled(one, other), self._filled(other, one)
@@ -947,6 +951,17 @@ class _Merge:
                 link_items(merged, source, logical_not(self._pred) if way else self._pred)
             elif self._outcomes[way].has_twice(source) or relatives(source):
                 take_apart([merged, relatives(source)])
+
+
+def _as_codes(one, other):
+    """Two values, as codes where they are constants, or one of them that has no value else."""
+    if may_be_chosen(one, other):
+        return as_code(one, other), as_code(other, one)
+    if isinstance(one, Undefined) and may_be_chosen(other, other):
+        return one, as_code(other)
+    if isinstance(other, Undefined) and may_be_chosen(one, one):
+        return as_code(one), other
+    return one, other
 
 
 def _bounds_of(one, other):
@@ -1382,8 +1397,14 @@ def _is_empty(value):
     return value is None or isinstance(value, Undefined)
 
 
-def _fresh(value):
-    """A placeholder for a loop, of one for another loop."""
+def _is_empty_or_constant(value):
+    return _is_empty(value) or is_constant(value) or isinstance(value, Code)
+
+
+def _fresh(value, entry):
+    """A placeholder for a loop, of one for another loop; ``entry`` is what it begins with."""
+    if isinstance(value, Code) and may_be_chosen(value, entry):
+        return as_code(entry, value)
     return pack(value, [array_like(v) if isinstance(v, ArrayWrapper) else v for v in leaves(value)])
 
 
@@ -1440,14 +1461,14 @@ class _Loop:
         self._carried, self._known, self._aliases = map(set, self._found[self._key][:3])
         dtypes, wrappers, placeholders = self._found[self._key][3:]
         self._dtypes = dict(dtypes)
-        self._placeholders = {i: _fresh(value) for i, value in placeholders.items()}
+        self._placeholders = {i: _fresh(value, self._entry[i]) for i, value in placeholders.items()}
         for k in wrappers:
             self._guess(self._changed[k], also_known=True)
 
     def _remember(self):
         """Keep what was found, where that says something of another loop of this body."""
         own = (v for i, v in enumerate(self._entry) if i in self._placeholders)
-        if self._places or self._spoiled or not all(map(_is_empty, own)):
+        if self._places or self._spoiled or not all(map(_is_empty_or_constant, own)):
             return
         roots = {id(wrapper) for wrapper in self._wrappers}
         wrappers = [k for k, v in enumerate(self._changed)
@@ -1562,24 +1583,37 @@ class _Loop:
                     frame.undo()
 
         body.carries_order = True  # in a wrapper
+        self._is_known = False
         try:
             last = while_loop(cond, body, begin)
+        except Exception:
+            if self._is_known:
+                raise KnownCondition from None
+            raise
         finally:
             self._set(self._entry)
+        if self._is_known:
+            raise KnownCondition
         self._finish(begin[own:], last[own:])
 
     def _as_condition(self, goes_on, frame):
         if not is_traced(goes_on):
-            if goes_on and not self._carried_traces():
+            if goes_on and not self._may_choose():
                 raise KnownCondition
+            self._is_known = bool(goes_on)
             return as_tensor(np.bool_(goes_on))
         mine = set(map(id, self._wrappers))
         if any(b._value is not old for b, old, _ in frame.changed.values() if id(b) not in mine):
             raise invalid("loop", f"{here()}: the condition of a loop changes an array")
         return goes_on
 
-    def _carried_traces(self):
-        return False
+    def _may_choose(self):
+        """Whether a variable is a constant that an iteration may turn out to choose."""
+        return any(
+            value is not None and is_constant(value)
+            for i, value in enumerate(self._entry)
+            if i not in self._carried
+        )
 
     def _first_values(self):
         found = []
@@ -1814,6 +1848,12 @@ class _Loop:
             self._placeholders[i] = as_parts(self._entry[i], end)
             self._carried.add(i)
             return True
+        if may_be_chosen(start, end) and not _same(start, end):
+            if isinstance(start, Code) and i in self._carried and may_be_all(start, end):
+                return False
+            self._placeholders[i] = as_code(self._entry[i], start, end)
+            self._carried.add(i)
+            return True
         if i not in self._carried:
             if _same(start, end):
                 return False
@@ -1975,6 +2015,8 @@ def _orders(value):
 
 def _in_form_of(start, end):
     """The value of a variable after an iteration, in the form that it had before it."""
+    if isinstance(start, Code) and may_be_chosen(start, end) and may_be_all(start, end):
+        return as_code(end, start)
     return as_parts(end, start) if isinstance(start, Parts) and may_be_none(start, end) else end
 
 

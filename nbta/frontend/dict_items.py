@@ -6,6 +6,7 @@ import numpy as np
 
 from nbta.frontend import control, effects
 from nbta.frontend.array_wrappers import born
+from nbta.frontend.constants import Chosen
 from nbta.frontend.identity import check_key
 from nbta.frontend.list_items import Picked
 from nbta.frontend.maybe import check_keys, is_number
@@ -67,6 +68,8 @@ def _is_key(key, known):
         return control.both(
             True, True, *(lambda pair=pair: _is_key(*pair) for pair in zip(key, known, strict=True))
         )
+    if isinstance(key, Chosen):
+        return key.of_each(lambda constant: constant == known)
     if not isinstance(key, Tensor) or key.weak is not None:
         return key == known
     if not is_number(known):

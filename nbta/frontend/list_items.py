@@ -21,6 +21,7 @@ from nbta.frontend.array_wrappers import (
     made,
     note_place,
 )
+from nbta.frontend.constants import are_constants, one_of_constants
 from nbta.frontend.containers import fill, put_item
 from nbta.frontend.identity import called_by_python
 from nbta.frontend.lists import Listing
@@ -288,6 +289,8 @@ def item_at(values, key):
             return born(Picked(list(values), _place(values, key)))
         if all(isinstance(each, tuple) for each in values):
             return _of_parts(values, _place(values, key))
+    if isinstance(values, list | tuple) and are_constants(values):
+        return one_of_constants(values, _place(values, key))
     _check_alike(values)
     if not native.is_known(values):
         return _linked(made(_together(values))[key], values)

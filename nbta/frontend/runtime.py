@@ -42,6 +42,7 @@ from nbta.frontend.calls import (
     truth_of_object,
     user_method,
 )
+from nbta.frontend.constants import Chosen
 from nbta.frontend.containers import KINDS, note_whole, put_item
 from nbta.frontend.control import (
     Undefined,
@@ -880,6 +881,10 @@ class Managed:
 
 
 def _compare(sign, left, right):
+    if isinstance(left, Chosen):
+        return left.of_each(lambda value: _compare(_by_value(sign, value), value, right))
+    if isinstance(right, Chosen):
+        return right.of_each(lambda value: _compare(_by_value(sign, value), left, value))
     if sign in ("Is", "IsNot", "Eq", "NotEq") and (is_maybe(left) or is_maybe(right)):
         return _compare_maybe(sign, left, right)
     if sign in ("Is", "IsNot"):
@@ -901,6 +906,11 @@ def _compare(sign, left, right):
     if sign == "In":
         return found
     return logical_not(found) if control.is_traced(found) else not found
+
+
+def _by_value(sign, constant):
+    """A comparison of one of several constants: Python has one object of a text or more."""
+    return {"Is": "Eq", "IsNot": "NotEq"}.get(sign, sign) if type(constant) is str else sign
 
 
 def _compare_maybe(sign, left, right):
