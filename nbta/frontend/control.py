@@ -522,6 +522,19 @@ def packed(like, values):
     return found
 
 
+def _copies(value):
+    """What has copies of the lists in a value, as these are items of what loops fill."""
+    lists = [each for each in containers_in(value) if isinstance(each, Listing)]
+    return list({rows: None for each in lists for rows in each.copied_in})
+
+
+def _note_copies(value, copies):
+    for each in containers_in(value) if copies else ():
+        if isinstance(each, Listing):
+            for rows in copies:
+                rows.note(each)
+
+
 def _content(leaf):
     """What a wrapper holds, as long as somebody knows."""
     if isinstance(leaf, TensorArrayWrapper):
@@ -936,12 +949,17 @@ class _Merge:
 
     def _joined(self, ways, pairs, values):
         result = packed(ways[0], [next(values) for _ in pairs])
+        _note_copies(result, {each: None for way in ways for each in self._copies_of(way)})
         for each in objects_in(result):
             take_apart(each)
         found = map(containers_in, (result, *ways))
         for merged, *sources in zip(*found, strict=True):
             self._link_items(merged, sources)
         return result
+
+    def _copies_of(self, way):
+        originals = [o.original(each) for o in self._outcomes for each in containers_in(way)]
+        return [found for each in originals for found in _copies(each)]
 
     def _link_items(self, merged, sources):
         """Say which list or dict from before a result is, on which way."""
@@ -1447,6 +1465,7 @@ class _Loop:
         self._aliases, self._outer, self._spoiled = set(), {}, {}
         self._read_only = {}  # by place, where iterations decide
         self._ways, self._vague = {}, set()  # how arrays of a tie are one, and where nobody knows
+        self._copied = {}  # what has copies of lists that iterations forward, by variable
         self._families, self._related = {}, set()  # of tensor arrays, by place
         for value in self._changed[:-1]:
             self._guess(value)
@@ -1636,6 +1655,7 @@ class _Loop:
             values[i] = packed(like, parts)
             take_apart((self._entry[i], values[i]))
             self._note_numbers(like, values[i])
+            _note_copies(values[i], self._copied.get(i, ()))
         self._link_families(values)
         for wrapper in self._wrappers:
             tensor = next(given)
@@ -1777,6 +1797,10 @@ class _Loop:
         for i in self._carried:
             parts = [end[i], *relatives(end[i])]
             take_apart(parts, (place for place, _ in frame.places.values()), frame)
+            copies = _copies(end[i])
+            if not set(copies) <= set(self._copied.get(i, ())):
+                self._copied[i] = copies
+                raise Again
         self._learn_families(bound, end)
         self._learn_aliases(bound, end, frame)
         self._learn_spoiled(frame)
@@ -1991,6 +2015,7 @@ class _Loop:
             values[i] = packed(like, [self._part(i, j, *part) for j, part in enumerate(parts)])
             take_apart(values[i])
             self._note_numbers(like, values[i])
+            _note_copies(values[i], self._copied.get(i, ()))
         self._link_families(values)
         self._link(values, (found for _, found in pairs))
         for wrapper, reason in self._spoiled.values():

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from nbta.frontend import control, effects
-from nbta.frontend.array_wrappers import born
+from nbta.frontend.array_wrappers import Item, born, note_place
 from nbta.frontend.constants import Chosen
+from nbta.frontend.containers import put_item
 from nbta.frontend.identity import check_key
 from nbta.frontend.list_items import Picked
 from nbta.frontend.maybe import check_keys, is_number
@@ -38,6 +39,17 @@ def dict_item(values, key, *default):
     for test, value in reversed(pairs):
         chosen = value if test is True else control.value_of(test, value, chosen)
     return chosen
+
+
+def set_chosen_item(values, key, value) -> None:
+    """``values[key] = value`` for a key that is one of several constants, which the dict has."""
+    if not all(constant in values for _, constant in key.code.options):
+        check_key(key, values)
+    for number, constant in key.code.options:
+        new = control.value_of(key.holds(number), value, values[constant])
+        note_place(Item(values, constant))
+        put_item(values, constant, new)
+        control.follow(values, constant)
 
 
 def _picked(pairs, *default):

@@ -468,6 +468,14 @@ def _extend(self, values):
     return None
 
 
+def _extend_together(self, values):
+    """Add the numbers of a list: of many by a loop of the graph."""
+    if native.is_python(values) and len(values) > control.UNROLLED:
+        array = wrapped(as_tensor(native.together(values)))
+        values = Indexed(as_tensor(np.int64(len(values))), lambda k: array[k])
+    _extend(self, values)
+
+
 def _joined(one, other):
     """A new list of the items of two."""
     if not isinstance(one, list) or not isinstance(other, list):
@@ -503,6 +511,7 @@ def _within(bound, length, low, high):
 
 Listing.part = _part
 Listing.extend = _extend
+Listing.extend_together = _extend_together
 Listing.__add__ = _joined
 Listing.__radd__ = lambda self, other: _joined(other, self)
 Listing.copy = lambda self: _joined(self, listing(()))

@@ -56,7 +56,7 @@ from nbta.frontend.control import (
 )
 from nbta.frontend.conversion import note_unproven, provide
 from nbta.frontend.conversion import outer as _outer
-from nbta.frontend.dict_items import dict_item, is_in_range, open_item
+from nbta.frontend.dict_items import dict_item, is_in_range, open_item, set_chosen_item
 from nbta.frontend.identity import (
     attribute_of,
     called_by_python,
@@ -426,6 +426,9 @@ def _set_item_in_graph(value, array, key):
         return array.put(key, value)
     elif isinstance(array, list) and is_run_place(key):
         return set_item_at(array, key, value)
+    elif type(array) is dict and isinstance(key, Chosen):
+        _check_stays(array, value)
+        return set_chosen_item(array, key, value)
     elif isinstance(array, list | dict) and user_method(array, "__setitem__") is None:
         _check_stays(array, value)
         _note_item(array, key)

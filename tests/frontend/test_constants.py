@@ -131,6 +131,16 @@ def by_methods(x):
     return total
 
 
+def by_assigned_key(x):
+    sums, state = {"calm": x[0], "wild": 0.0, "other": 1.0}, "calm"
+    for v in x:
+        if abs(v) > 1.0:
+            state = "wild" if state == "calm" else "calm"
+        sums[state] += v * v
+        sums[state] = sums[state] * (1.0 if v > 0.0 else 0.9)
+    return sums["calm"] * sums["wild"] + sums["other"]
+
+
 def by_index(x):
     names, total = ("low", "high", "low"), 0.0
     for k in range(len(x)):
@@ -141,7 +151,7 @@ def by_index(x):
 
 PROGRAMS = [
     by_equality, by_none, by_attribute, by_enumeration, by_key, by_condition, by_first_value,
-    by_methods, by_index,
+    by_methods, by_assigned_key, by_index,
 ]  # fmt: skip
 
 
