@@ -1131,6 +1131,8 @@ def _together(items, of_numpy=False):
     """The items of a list that a loop fills as one array; others as they are."""
     if _is_filled(items) and items.is_of_tuples and not of_numpy:
         items.refuse("a Python function that iterates over the tuples")
+    if of_numpy and isinstance(items, iteration.Range):
+        return items.as_array()
     return items.stacked() if _is_filled(items) else items
 
 
@@ -1148,6 +1150,8 @@ def _sum(items, start=0):
 
 def _sorted(items, *, key=None, reverse=False):
     """``sorted``."""
+    if _is_filled(items) and key is None and not items.is_of_tuples:
+        return iteration.sorted_list(items.stacked(), reverse)
     found = list(iteration.elements(_together(items)))
     if native.is_known(found):
         return listing(sorted(found, key=_callable(key), reverse=reverse))

@@ -20,6 +20,7 @@ from nbta.frontend.ranges import Indexed, Range
 from nbta.frontend.records import Records
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
+from nbta.ops.axes.sorting import sort
 from nbta.ops.core.arithmetic import floor_divide, less, maximum, minimum, not_equal, where
 from nbta.ops.core.dispatch import as_tensor
 from nbta.ops.core.shaping import cast
@@ -339,6 +340,20 @@ def repeated(items, number):
     return comprehension(lambda i: values[i % length], None, Range(0, length * number, 1))
 
 
+def sorted_list(array, reverse):
+    """The items of an array in ascending or descending order, as a list."""
+    count, found = array.length, wrapped(sort(native.plain(array)))
+    count = as_tensor(count)
+    item = (lambda k: found[count - 1 - k]) if reverse else (lambda k: found[k])
+    return comprehension(item, None, Range(0, count, 1))
+
+
+def part_of(values, key):
+    """A slice of a list of numbers of which Python knows how many there are, by run bounds."""
+    array = wrapped(as_tensor(native.together(values)))
+    return _part(Indexed(len(values), lambda k: array[k]), key)
+
+
 def _is_number(value):
     return isinstance(value, int | float | complex | np.generic) or (
         isinstance(value, Tensor) and value.ndim == 0 and not isinstance(value, ArrayWrapper)
@@ -493,7 +508,8 @@ def _part(self, key):
         if type(step) is int:
             raise ValueError("slice step cannot be zero")
         self.refuse("a slice with a step that only the run knows")
-    length, low = as_tensor(self.length), 0 if step > 0 else -1
+    length = as_tensor(self.count if isinstance(self, Indexed) else self.length)
+    low = 0 if step > 0 else -1
     high = length + low
     start, stop = (
         default if bound is None else _within(bound, length, low, high)

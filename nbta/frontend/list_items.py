@@ -11,7 +11,7 @@ import itertools
 import numpy as np
 
 from nbta.errors import PerformanceWarning, UnimplementedError, invalid, out_of_range
-from nbta.frontend import control, effects, native
+from nbta.frontend import control, effects, iteration, native
 from nbta.frontend.array_wrappers import (
     ArrayWrapper,
     Item,
@@ -144,6 +144,7 @@ class Picked(Listing):
 
     def put(self, key, value):
         """Assign an item."""
+        _check_few_constants(self, value, sum(map(_counted, self.lists)))
         even = not isinstance(key, slice) and self._is_even() and self._are_others()
         if not even or _dtype_together(list(self._in_order()), value) is None:
             return self._change(lambda each: _put(each, key, value))
@@ -217,6 +218,10 @@ for _name in ("append", "extend", "insert", "reverse", "clear", "sort"):
     setattr(Picked, _name, _changing(_name))
 
 
+def _counted(values):
+    return len(values) if native.is_python(values) else 0
+
+
 def _table(lists):
     """Lists of one length as an array with a row for each."""
     rows = list(map(list, lists))
@@ -280,7 +285,9 @@ def _of_parts(values, place):
 
 
 def item_at(values, key):
-    """``values[key]``."""
+    """``values[key]``, of a list also for a slice."""
+    if isinstance(key, slice):
+        return _part(values, key)
     _check_integer(values, key)
     if key.dtype.kind == "b":
         key = cast(as_tensor(key), np.int64)
@@ -289,8 +296,8 @@ def item_at(values, key):
             return born(Picked(list(values), _place(values, key)))
         if all(isinstance(each, tuple) for each in values):
             return _of_parts(values, _place(values, key))
-    if isinstance(values, list | tuple) and are_constants(values):
-        return one_of_constants(values, _place(values, key))
+    if isinstance(values, str | list | tuple) and values and are_constants(values):
+        return one_of_constants(list(values), _place(values, key))
     _check_alike(values)
     if not native.is_known(values):
         return _linked(made(_together(values))[key], values)
@@ -339,6 +346,17 @@ def _check_integer(values, key):
     if key.dtype.kind not in "iub" or key.spec.rank:
         kind, given = called_by_python(values), called_by_python(key)
         raise TypeError(f"{here()}: {kind} indices must be integers or slices, not {given}")
+
+
+def _part(values, key):
+    """A new list of the items of a slice whose bounds only the run knows."""
+    if not _is_of_numbers(values):
+        message = (
+            f"{here()}: only the run knows the bounds of a slice of a list whose items are not all "
+            f"numbers; use an array, or a loop that appends the items to a list"
+        )
+        raise invalid("index", message)
+    return iteration.part_of(values, key)
 
 
 def _linked(found, values):
@@ -406,11 +424,21 @@ def _kind(number):
 
 def set_item_at(values, key, value) -> None:
     """``values[key] = value``."""
+    _check_few_constants(values, value, len(values))
     place, items = _place(values, key), list(values)
     found = _changed_together(items, place, value)
     if found is None:
         found = (control.value_of(equal(place, k), value, old) for k, old in enumerate(items))
     _replace(values, found)
+
+
+def _check_few_constants(values, value, count):
+    """Refuse to choose among many texts or None, each of which would be a variable."""
+    if count > TOGETHER_ITEMS and are_constants([value]):
+        raise UnimplementedError(
+            f"{here()}: only the run knows which item of a {called_by_python(values)} of {count} "
+            f"becomes {control.described(value)}; write numbers for texts, into a list or an array"
+        )
 
 
 def _replace(values, items):

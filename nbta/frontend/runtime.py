@@ -318,7 +318,7 @@ def item(array, key, whole=True):
         return wrapped(concatenated(native.plain(key), columns=array is np.c_))
     if isinstance(array, Tensor):
         return wrapped(array[native.plain(key)])
-    if isinstance(array, list | tuple | str) and is_run_place(key):
+    if _is_chosen_by_run(array, key):
         return item_at(_with_own_lists(array), key)
     method = user_method(array, "__getitem__")
     if isinstance(array, dict | set) and method is None and not is_known_key(key):
@@ -328,6 +328,13 @@ def item(array, key, whole=True):
     if isinstance(array, dict) and key not in array and hasattr(type(array), "__missing__"):
         return _missing(array, key, whole)
     return _found(array, native.plain(key), whole)
+
+
+def _is_chosen_by_run(array, key):
+    """Whether only the run knows which item of a sequence a key is of, or which items of a list."""
+    if isinstance(array, list) and isinstance(key, builtins.slice):
+        return any(map(is_run_place, (key.start, key.stop, key.step)))
+    return isinstance(array, list | tuple | str) and is_run_place(key)
 
 
 def _index(array, key):

@@ -162,3 +162,45 @@ REFUSED = {
 def test_lists_under_two_names_are_no_wrong_number(f):
     with pytest.raises(nbta.NbtaError, match=REFUSED[f]):
         nbta.value_and_grad(f, compiled=False)(X)
+
+
+def parts_by_bounds_of_the_run(x):
+    numbers, total = [v * v for v in [x[0], x[1], x[2], 3.0]], 0.0
+    for k in range(len(x)):
+        part = numbers[k % 3 : k % 3 + 2]
+        total += part[0] * x[k] + sum(part) * len(part)
+    return total
+
+
+def in_order(x):
+    found = []
+    for v in x:
+        if v > -1.0:
+            found.append(v * v)
+    up, down = sorted(found), sorted(found, reverse=True)
+    return up[0] + 2.0 * up[-1] * down[1] + sum(down[:3]) * len(up)
+
+
+def a_range_as_an_array(x):
+    lags = range(2, len(x) // 2)
+    return np.sum(np.log(np.array(lags)) * x[: len(lags)]) + np.sum(np.sqrt(lags)) * x[0]
+
+
+@pytest.mark.parametrize("f", [parts_by_bounds_of_the_run, in_order, a_range_as_an_array])
+def test_lists_and_ranges_by_lengths_of_the_run(f):
+    for compiled in (False, True):
+        value, _ = nbta.value_and_grad(f, compiled=compiled)(X)
+        np.testing.assert_allclose(value, f(X), rtol=1e-13)
+    check_grads(f, (X,), order=1)
+
+
+def test_a_polynomial_near_points_that_the_run_counts_is_refused():
+    def fitted(x):
+        found = []
+        for v in x:
+            if v > 0.0:
+                found.append(v)
+        return np.polyfit(np.arange(len(found)), found, 1)[0]
+
+    with pytest.raises(nbta.NbtaError, match="only the run knows how many points there are"):
+        nbta.grad(fitted)(X)
