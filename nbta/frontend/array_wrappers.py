@@ -434,6 +434,11 @@ def take_apart(value, places=(), frame=None) -> None:
             raise taken_apart(place)
 
 
+def fix(owner) -> None:
+    """Note that an object may not be changed any more."""
+    current().root.cache.setdefault(_APART, {})[id(owner)] = owner
+
+
 def containers_in(structure) -> list:
     """The lists and dicts in a structure."""
     if isinstance(structure, list | tuple | dict):
@@ -446,6 +451,12 @@ def containers_in(structure) -> list:
 
 def taken_apart(place):
     """The error of a change to what may be one of several objects."""
+    if getattr(place.owner, "copied_in", ()):
+        message = (
+            f"{here()}: a list that was appended to a list is changed afterwards; change it before "
+            f"it is appended, or append a copy, such as list(row)"
+        )
+        return invalid("aliased", message)
     remedy = "make a new object, as with dataclasses.replace"
     if isinstance(place.owner, list | dict):
         remedy = "change a copy, such as list(items) or dict(items)"

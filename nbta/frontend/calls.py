@@ -54,6 +54,7 @@ from nbta.frontend.array_wrappers import (
     spend,
     wrapped,
 )
+from nbta.frontend.constants import Chosen
 from nbta.frontend.containers import (
     CHANGING,
     KINDS,
@@ -1041,6 +1042,8 @@ def _len(value):
         return value.count
     if isinstance(value, Listing) and value.array is not None:
         return value.length
+    if isinstance(value, Chosen):
+        return value.of_each(len)
     method = seen_by_users(value, "__len__")
     return len(value) if method is None else call(method, value)
 
@@ -1128,6 +1131,8 @@ def _together(items, of_numpy=False):
     """The items of a list that a loop fills as one array; others as they are."""
     if _is_filled(items) and items.is_of_tuples and not of_numpy:
         items.refuse("a Python function that iterates over the tuples")
+    if of_numpy and isinstance(items, iteration.Range):
+        return items.as_array()
     return items.stacked() if _is_filled(items) else items
 
 
@@ -1145,6 +1150,8 @@ def _sum(items, start=0):
 
 def _sorted(items, *, key=None, reverse=False):
     """``sorted``."""
+    if _is_filled(items) and key is None and not items.is_of_tuples:
+        return iteration.sorted_list(items.stacked(), reverse)
     found = list(iteration.elements(_together(items)))
     if native.is_known(found):
         return listing(sorted(found, key=_callable(key), reverse=reverse))
@@ -1157,7 +1164,7 @@ def _is_zero(value):
 
 def _print(*values, **options):
     """``print``: when the function runs, where only that knows a value, or whether to print."""
-    if any(isinstance(value, identity.Text) for value in values):
+    if any(isinstance(value, identity.Text | Chosen) for value in values):
         values = tuple(v if isinstance(v, identity.Text) else identity.Text([(v, -1, "")])
                        for v in values)  # fmt: skip
         return effects.show(values, [v for text in values for v in text.values()], options)
@@ -1223,6 +1230,8 @@ def _divmod(a, b):
 
 def _isinstance(value, kinds):
     value = unwrapped(value)
+    if isinstance(value, Chosen):
+        return value.of_each(lambda constant: _isinstance(constant, kinds))
     if is_maybe(value):
         found = _isinstance(value.parts.value, kinds)
         return control.both(True, value.parts.present, lambda: True) if found else False

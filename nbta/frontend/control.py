@@ -46,6 +46,7 @@ from nbta.frontend.array_wrappers import (
     relations,
     take_apart,
 )
+from nbta.frontend.constants import Chosen, Code, as_code, is_constant, may_be_all, may_be_chosen
 from nbta.frontend.containers import ITEMS, is_held, link_items, linked_items, put_item, relatives
 from nbta.frontend.growth import checked_growth
 from nbta.frontend.jumps import ITEM, PREFIX, RESULT
@@ -174,6 +175,8 @@ def truth(value):
     """A value as a condition: a bool, or a tensor of one."""
     if _is_filled(value):
         return value.length > 0
+    if isinstance(value, Chosen):
+        return value.of_each(bool)
     if not is_traced(value):
         check_keys(value, "the truth")
         return conversion.runtime().truth_of_object(value)
@@ -519,6 +522,19 @@ def packed(like, values):
     return found
 
 
+def _copies(value):
+    """What has copies of the lists in a value, as these are items of what loops fill."""
+    lists = [each for each in containers_in(value) if isinstance(each, Listing)]
+    return list({rows: None for each in lists for rows in each.copied_in})
+
+
+def _note_copies(value, copies):
+    for each in containers_in(value) if copies else ():
+        if isinstance(each, Listing):
+            for rows in copies:
+                rows.note(each)
+
+
 def _content(leaf):
     """What a wrapper holds, as long as somebody knows."""
     if isinstance(leaf, TensorArrayWrapper):
@@ -803,6 +819,7 @@ class _Merge:
             self._steps[i], one, other = bounds
         if may_be_none(one, other):
             one, other = as_parts(one, other), as_parts(other, one)
+        one, other = _as_codes(one, other)
         for value in (one, other):
             check_keys(value, "a choice")
         one, other = self._filled(one, other), self._filled(other, one)
@@ -932,12 +949,17 @@ class _Merge:
 
     def _joined(self, ways, pairs, values):
         result = packed(ways[0], [next(values) for _ in pairs])
+        _note_copies(result, {each: None for way in ways for each in self._copies_of(way)})
         for each in objects_in(result):
             take_apart(each)
         found = map(containers_in, (result, *ways))
         for merged, *sources in zip(*found, strict=True):
             self._link_items(merged, sources)
         return result
+
+    def _copies_of(self, way):
+        originals = [o.original(each) for o in self._outcomes for each in containers_in(way)]
+        return [found for each in originals for found in _copies(each)]
 
     def _link_items(self, merged, sources):
         """Say which list or dict from before a result is, on which way."""
@@ -947,6 +969,17 @@ class _Merge:
                 link_items(merged, source, logical_not(self._pred) if way else self._pred)
             elif self._outcomes[way].has_twice(source) or relatives(source):
                 take_apart([merged, relatives(source)])
+
+
+def _as_codes(one, other):
+    """Two values, as codes where they are constants, or one of them that has no value else."""
+    if may_be_chosen(one, other):
+        return as_code(one, other), as_code(other, one)
+    if isinstance(one, Undefined) and may_be_chosen(other, other):
+        return one, as_code(other)
+    if isinstance(other, Undefined) and may_be_chosen(one, one):
+        return as_code(one), other
+    return one, other
 
 
 def _bounds_of(one, other):
@@ -1382,8 +1415,14 @@ def _is_empty(value):
     return value is None or isinstance(value, Undefined)
 
 
-def _fresh(value):
-    """A placeholder for a loop, of one for another loop."""
+def _is_empty_or_constant(value):
+    return _is_empty(value) or is_constant(value) or isinstance(value, Code)
+
+
+def _fresh(value, entry):
+    """A placeholder for a loop, of one for another loop; ``entry`` is what it begins with."""
+    if isinstance(value, Code) and may_be_chosen(value, entry):
+        return as_code(entry, value)
     return pack(value, [array_like(v) if isinstance(v, ArrayWrapper) else v for v in leaves(value)])
 
 
@@ -1426,6 +1465,7 @@ class _Loop:
         self._aliases, self._outer, self._spoiled = set(), {}, {}
         self._read_only = {}  # by place, where iterations decide
         self._ways, self._vague = {}, set()  # how arrays of a tie are one, and where nobody knows
+        self._copied = {}  # what has copies of lists that iterations forward, by variable
         self._families, self._related = {}, set()  # of tensor arrays, by place
         for value in self._changed[:-1]:
             self._guess(value)
@@ -1440,14 +1480,14 @@ class _Loop:
         self._carried, self._known, self._aliases = map(set, self._found[self._key][:3])
         dtypes, wrappers, placeholders = self._found[self._key][3:]
         self._dtypes = dict(dtypes)
-        self._placeholders = {i: _fresh(value) for i, value in placeholders.items()}
+        self._placeholders = {i: _fresh(value, self._entry[i]) for i, value in placeholders.items()}
         for k in wrappers:
             self._guess(self._changed[k], also_known=True)
 
     def _remember(self):
         """Keep what was found, where that says something of another loop of this body."""
         own = (v for i, v in enumerate(self._entry) if i in self._placeholders)
-        if self._places or self._spoiled or not all(map(_is_empty, own)):
+        if self._places or self._spoiled or not all(map(_is_empty_or_constant, own)):
             return
         roots = {id(wrapper) for wrapper in self._wrappers}
         wrappers = [k for k, v in enumerate(self._changed)
@@ -1562,24 +1602,37 @@ class _Loop:
                     frame.undo()
 
         body.carries_order = True  # in a wrapper
+        self._is_known = False
         try:
             last = while_loop(cond, body, begin)
+        except Exception:
+            if self._is_known:
+                raise KnownCondition from None
+            raise
         finally:
             self._set(self._entry)
+        if self._is_known:
+            raise KnownCondition
         self._finish(begin[own:], last[own:])
 
     def _as_condition(self, goes_on, frame):
         if not is_traced(goes_on):
-            if goes_on and not self._carried_traces():
+            if goes_on and not self._may_choose():
                 raise KnownCondition
+            self._is_known = bool(goes_on)
             return as_tensor(np.bool_(goes_on))
         mine = set(map(id, self._wrappers))
         if any(b._value is not old for b, old, _ in frame.changed.values() if id(b) not in mine):
             raise invalid("loop", f"{here()}: the condition of a loop changes an array")
         return goes_on
 
-    def _carried_traces(self):
-        return False
+    def _may_choose(self):
+        """Whether a variable is a constant that an iteration may turn out to choose."""
+        return any(
+            value is not None and is_constant(value)
+            for i, value in enumerate(self._entry)
+            if i not in self._carried
+        )
 
     def _first_values(self):
         found = []
@@ -1602,6 +1655,7 @@ class _Loop:
             values[i] = packed(like, parts)
             take_apart((self._entry[i], values[i]))
             self._note_numbers(like, values[i])
+            _note_copies(values[i], self._copied.get(i, ()))
         self._link_families(values)
         for wrapper in self._wrappers:
             tensor = next(given)
@@ -1743,6 +1797,10 @@ class _Loop:
         for i in self._carried:
             parts = [end[i], *relatives(end[i])]
             take_apart(parts, (place for place, _ in frame.places.values()), frame)
+            copies = _copies(end[i])
+            if not set(copies) <= set(self._copied.get(i, ())):
+                self._copied[i] = copies
+                raise Again
         self._learn_families(bound, end)
         self._learn_aliases(bound, end, frame)
         self._learn_spoiled(frame)
@@ -1812,6 +1870,12 @@ class _Loop:
             if i in self._placeholders:
                 raise self._changes(i, start, end)
             self._placeholders[i] = as_parts(self._entry[i], end)
+            self._carried.add(i)
+            return True
+        if may_be_chosen(start, end) and not _same(start, end):
+            if isinstance(start, Code) and i in self._carried and may_be_all(start, end):
+                return False
+            self._placeholders[i] = as_code(self._entry[i], start, end)
             self._carried.add(i)
             return True
         if i not in self._carried:
@@ -1951,6 +2015,7 @@ class _Loop:
             values[i] = packed(like, [self._part(i, j, *part) for j, part in enumerate(parts)])
             take_apart(values[i])
             self._note_numbers(like, values[i])
+            _note_copies(values[i], self._copied.get(i, ()))
         self._link_families(values)
         self._link(values, (found for _, found in pairs))
         for wrapper, reason in self._spoiled.values():
@@ -1975,6 +2040,8 @@ def _orders(value):
 
 def _in_form_of(start, end):
     """The value of a variable after an iteration, in the form that it had before it."""
+    if isinstance(start, Code) and may_be_chosen(start, end) and may_be_all(start, end):
+        return as_code(end, start)
     return as_parts(end, start) if isinstance(start, Parts) and may_be_none(start, end) else end
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from nbta.frontend import control, effects
-from nbta.frontend.array_wrappers import born
+from nbta.frontend.array_wrappers import Item, born, note_place
+from nbta.frontend.constants import Chosen
+from nbta.frontend.containers import put_item
 from nbta.frontend.identity import check_key
 from nbta.frontend.list_items import Picked
 from nbta.frontend.maybe import check_keys, is_number
@@ -39,6 +41,17 @@ def dict_item(values, key, *default):
     return chosen
 
 
+def set_chosen_item(values, key, value) -> None:
+    """``values[key] = value`` for a key that is one of several constants, which the dict has."""
+    if not all(constant in values for _, constant in key.code.options):
+        check_key(key, values)
+    for number, constant in key.code.options:
+        new = control.value_of(key.holds(number), value, values[constant])
+        note_place(Item(values, constant))
+        put_item(values, constant, new)
+        control.follow(values, constant)
+
+
 def _picked(pairs, *default):
     """One of several lists, by truth values of which one holds at most."""
     lists = [*(value for _, value in pairs), *default]
@@ -67,6 +80,8 @@ def _is_key(key, known):
         return control.both(
             True, True, *(lambda pair=pair: _is_key(*pair) for pair in zip(key, known, strict=True))
         )
+    if isinstance(key, Chosen):
+        return key.of_each(lambda constant: constant == known)
     if not isinstance(key, Tensor) or key.weak is not None:
         return key == known
     if not is_number(known):

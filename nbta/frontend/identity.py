@@ -15,6 +15,7 @@ import numpy as np
 from nbta.errors import UnimplementedError, invalid
 from nbta.frontend import control, native
 from nbta.frontend.array_wrappers import ArrayWrapper
+from nbta.frontend.constants import Chosen
 from nbta.frontend.lists import Listing
 from nbta.frontend.maybe import is_maybe, may_be_gone, there
 from nbta.frontend.outside import note_class, reading, seen_by
@@ -301,7 +302,7 @@ def check_key(key, container):
             check_key(part, container)
     elif isinstance(key, Class):
         hash(key)
-    elif isinstance(key, Tensor) and key.weak is None:
+    elif isinstance(key, Chosen) or (isinstance(key, Tensor) and key.weak is None):
         kind = "dict" if isinstance(container, dict) else "set"
         message = (
             f"{here()}: a value that only the run knows is looked up in a {kind}; use an array"
@@ -313,7 +314,7 @@ def is_known_key(key) -> bool:
     """Whether Python knows a key."""
     if isinstance(key, tuple | frozenset):
         return all(map(is_known_key, key))
-    return not (isinstance(key, Tensor) and key.weak is None)
+    return not (isinstance(key, Chosen) or (isinstance(key, Tensor) and key.weak is None))
 
 
 def checked_keys(container):
@@ -348,12 +349,12 @@ class Text:
 
     def values(self):
         """The values that the run brings."""
-        return [native.plain(part[0]) for part in self.parts if not isinstance(part, str)]
+        return [native.plain(_number(part[0])) for part in self.parts if not isinstance(part, str)]
 
     def __call__(self, values):
         """The text, with values of a run."""
         return "".join(
-            part if isinstance(part, str) else formatted(_as_pythons(next(values)), *part[1:])
+            part if isinstance(part, str) else formatted(_of_run(part[0], next(values)), *part[1:])
             for part in self.parts
         )
 
@@ -375,6 +376,16 @@ def _refuse_text():
     raise invalid("symbolic", message)
 
 
+def _number(value):
+    """What a run computes of a field of a text."""
+    return value.code.number if isinstance(value, Chosen) else value
+
+
+def _of_run(value, found):
+    """A field of a text, of what a run has found."""
+    return value.decoded(found) if isinstance(value, Chosen) else _as_pythons(found)
+
+
 def _as_pythons(value):
     """A number as Python's, of which ``repr`` shows the digits alone."""
     return value.item() if isinstance(value, np.generic) else value
@@ -393,7 +404,9 @@ def joined_text(*parts):
     for part in parts:
         if isinstance(part, tuple):
             open_now = isinstance(part[0], Tensor) and not isinstance(part[0], Number)
-            if not open_now or getattr(part[0], "is_known", False):
+            if isinstance(part[0], Chosen):
+                pass
+            elif not open_now or getattr(part[0], "is_known", False):
                 part = formatted(text_of(part[0]), *part[1:])
         found.append(part)
     return "".join(found) if all(isinstance(part, str) for part in found) else Text(found)

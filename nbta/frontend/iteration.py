@@ -20,6 +20,7 @@ from nbta.frontend.ranges import Indexed, Range
 from nbta.frontend.records import Records
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
+from nbta.ops.axes.sorting import sort
 from nbta.ops.core.arithmetic import floor_divide, less, maximum, minimum, not_equal, where
 from nbta.ops.core.dispatch import as_tensor
 from nbta.ops.core.shaping import cast
@@ -339,6 +340,20 @@ def repeated(items, number):
     return comprehension(lambda i: values[i % length], None, Range(0, length * number, 1))
 
 
+def sorted_list(array, reverse):
+    """The items of an array in ascending or descending order, as a list."""
+    count, found = array.length, wrapped(sort(native.plain(array)))
+    count = as_tensor(count)
+    item = (lambda k: found[count - 1 - k]) if reverse else (lambda k: found[k])
+    return comprehension(item, None, Range(0, count, 1))
+
+
+def part_of(values, key):
+    """A slice of a list of numbers of which Python knows how many there are, by run bounds."""
+    array = wrapped(as_tensor(native.together(values)))
+    return _part(Indexed(len(values), lambda k: array[k]), key)
+
+
 def _is_number(value):
     return isinstance(value, int | float | complex | np.generic) or (
         isinstance(value, Tensor) and value.ndim == 0 and not isinstance(value, ArrayWrapper)
@@ -468,6 +483,14 @@ def _extend(self, values):
     return None
 
 
+def _extend_together(self, values):
+    """Add the numbers of a list: of many by a loop of the graph."""
+    if native.is_python(values) and len(values) > control.UNROLLED:
+        array = wrapped(as_tensor(native.together(values)))
+        values = Indexed(as_tensor(np.int64(len(values))), lambda k: array[k])
+    _extend(self, values)
+
+
 def _joined(one, other):
     """A new list of the items of two."""
     if not isinstance(one, list) or not isinstance(other, list):
@@ -485,7 +508,8 @@ def _part(self, key):
         if type(step) is int:
             raise ValueError("slice step cannot be zero")
         self.refuse("a slice with a step that only the run knows")
-    length, low = as_tensor(self.length), 0 if step > 0 else -1
+    length = as_tensor(self.count if isinstance(self, Indexed) else self.length)
+    low = 0 if step > 0 else -1
     high = length + low
     start, stop = (
         default if bound is None else _within(bound, length, low, high)
@@ -503,6 +527,7 @@ def _within(bound, length, low, high):
 
 Listing.part = _part
 Listing.extend = _extend
+Listing.extend_together = _extend_together
 Listing.__add__ = _joined
 Listing.__radd__ = lambda self, other: _joined(other, self)
 Listing.copy = lambda self: _joined(self, listing(()))

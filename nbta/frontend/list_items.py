@@ -11,7 +11,7 @@ import itertools
 import numpy as np
 
 from nbta.errors import PerformanceWarning, UnimplementedError, invalid, out_of_range
-from nbta.frontend import control, effects, native
+from nbta.frontend import control, effects, iteration, native
 from nbta.frontend.array_wrappers import (
     ArrayWrapper,
     Item,
@@ -21,9 +21,10 @@ from nbta.frontend.array_wrappers import (
     made,
     note_place,
 )
+from nbta.frontend.constants import are_constants, one_of_constants
 from nbta.frontend.containers import fill, put_item
 from nbta.frontend.identity import called_by_python
-from nbta.frontend.lists import Listing
+from nbta.frontend.lists import Listing, Row
 from nbta.frontend.maybe import is_number
 from nbta.frontend.outside import reading
 from nbta.frontend.problems import at_line, here
@@ -66,15 +67,15 @@ class Picked(Listing):
 
     def __init__(self, lists, place):
         super().__init__()
-        self._lists, self._place = lists, place
+        self.lists, self._place = lists, place
 
     def _chosen(self, take, first=0, stop=None):
         """What is taken of the list of this run, by a tree of branches."""
         if stop is None:
             self._tell_of_many()
-            stop = len(self._lists)
+            stop = len(self.lists)
         if stop - first == 1:
-            return take(self._lists[first])
+            return take(self.lists[first])
         middle = (first + stop) // 2
         return control.either(
             less(self._place, middle),
@@ -83,7 +84,7 @@ class Picked(Listing):
         )
 
     def _tell_of_many(self):
-        count = len(self._lists)
+        count = len(self.lists)
         if count <= MANY:
             return
         message = (
@@ -96,43 +97,43 @@ class Picked(Listing):
 
     def _is_even(self):
         """Whether all lists are Python's and of one length."""
-        return all(map(native.is_python, self._lists)) and len(set(map(len, self._lists))) == 1
+        return all(map(native.is_python, self.lists)) and len(set(map(len, self.lists))) == 1
 
     @property
     def length(self):
         """How many items it has."""
         if self._is_even():
-            return len(self._lists[0])
+            return len(self.lists[0])
         return self._chosen(lambda each: _length(each))
 
     def item(self, key):
         """The item at an index."""
         if isinstance(key, slice):
             return self.part(key)
-        if is_run_place(key) and all(map(_is_of_lists, self._lists)):
+        if is_run_place(key) and all(map(_is_of_lists, self.lists)):
             return self._of_nested(key)
         if not self._is_even():
             return self._chosen(lambda each: _item(each, key))
-        if all(map(_is_of_numbers, self._lists)) and not isinstance(key, bool):
+        if all(map(_is_of_numbers, self.lists)) and not isinstance(key, bool):
             items, place = self._in_a_row(key)
             return made(_together(items))[place]
         if not is_run_place(key):
-            return item_at([each[native.plain(key)] for each in self._lists], self._place)
+            return item_at([each[native.plain(key)] for each in self.lists], self._place)
         return self._chosen(lambda each: _item(each, key))
 
     def _in_order(self):
-        return itertools.chain.from_iterable(self._lists)
+        return itertools.chain.from_iterable(self.lists)
 
     def _in_a_row(self, key):
         """The items of all lists, which are of one length, and the place of one among them."""
         key = as_tensor(native.plain(key))
-        place = self._place * len(self._lists[0]) + _place(self._lists[0], key)
+        place = self._place * len(self.lists[0]) + _place(self.lists[0], key)
         return list(self._in_order()), place
 
     def _of_nested(self, key):
         """The list at an index, of lists of lists: one of all that these hold."""
-        held = [inner for each in self._lists for inner in each]
-        counts = [len(each) for each in self._lists]
+        held = [inner for each in self.lists for inner in each]
+        counts = [len(each) for each in self.lists]
         firsts = [sum(counts[:k]) for k in range(len(counts))]
         key, count = as_tensor(native.plain(key)), item_at(counts, self._place)
         _check_integer(self, key)
@@ -143,21 +144,22 @@ class Picked(Listing):
 
     def put(self, key, value):
         """Assign an item."""
+        _check_few_constants(self, value, sum(map(_counted, self.lists)))
         even = not isinstance(key, slice) and self._is_even() and self._are_others()
         if not even or _dtype_together(list(self._in_order()), value) is None:
             return self._change(lambda each: _put(each, key, value))
         self._check_own()
         found = iter(_changed_together(*self._in_a_row(key), value))
-        for values in self._lists:
+        for values in self.lists:
             _replace(values, [next(found) for _ in values])
         return None
 
     def _are_others(self):
         """Whether no list is there twice."""
-        return len(set(map(id, self._lists))) == len(self._lists)
+        return len(set(map(id, self.lists))) == len(self.lists)
 
     def _check_own(self):
-        if any(reading() is not None and reading().holds(each) for each in self._lists):
+        if any(reading() is not None and reading().holds(each) for each in self.lists):
             self.refuse("a change")
 
     def _change(self, change):
@@ -176,7 +178,7 @@ class Picked(Listing):
     def stacked(self):
         """All items as one array."""
         if self._is_even():
-            return _table(self._lists)[self._place]
+            return _table(self.lists)[self._place]
         return self.copy().stacked()
 
     def __iter__(self):
@@ -214,6 +216,10 @@ def _changing(name):
 
 for _name in ("append", "extend", "insert", "reverse", "clear", "sort"):
     setattr(Picked, _name, _changing(_name))
+
+
+def _counted(values):
+    return len(values) if native.is_python(values) else 0
 
 
 def _table(lists):
@@ -279,7 +285,9 @@ def _of_parts(values, place):
 
 
 def item_at(values, key):
-    """``values[key]``."""
+    """``values[key]``, of a list also for a slice."""
+    if isinstance(key, slice):
+        return _part(values, key)
     _check_integer(values, key)
     if key.dtype.kind == "b":
         key = cast(as_tensor(key), np.int64)
@@ -288,6 +296,8 @@ def item_at(values, key):
             return born(Picked(list(values), _place(values, key)))
         if all(isinstance(each, tuple) for each in values):
             return _of_parts(values, _place(values, key))
+    if isinstance(values, str | list | tuple) and values and are_constants(values):
+        return one_of_constants(list(values), _place(values, key))
     _check_alike(values)
     if not native.is_known(values):
         return _linked(made(_together(values))[key], values)
@@ -338,6 +348,17 @@ def _check_integer(values, key):
         raise TypeError(f"{here()}: {kind} indices must be integers or slices, not {given}")
 
 
+def _part(values, key):
+    """A new list of the items of a slice whose bounds only the run knows."""
+    if not _is_of_numbers(values):
+        message = (
+            f"{here()}: only the run knows the bounds of a slice of a list whose items are not all "
+            f"numbers; use an array, or a loop that appends the items to a list"
+        )
+        raise invalid("index", message)
+    return iteration.part_of(values, key)
+
+
 def _linked(found, values):
     """A copy of one of several arrays, of which nobody may change one and look at another."""
     if not isinstance(found, ArrayWrapper):
@@ -372,10 +393,7 @@ def check_keeps_kind(values, value) -> None:
     """
     if not is_number(value):
         return
-    if isinstance(values, Listing) and values.array is not None:
-        kinds = [np.dtype(values.array.dtype).kind] if not values.is_of_tuples else []
-    else:
-        kinds = [_kind(each) for each in values] if _is_of_numbers(values) else []
+    kinds = _kinds(values)
     order = "".join(_KINDS)
     if not kinds or order.index(_kind(value)) <= max(map(order.index, kinds)):
         return
@@ -389,17 +407,38 @@ def check_keeps_kind(values, value) -> None:
     )
 
 
+def _kinds(values):
+    """The kinds of the numbers in a list; none for a list of other things."""
+    if isinstance(values, Picked):
+        return [kind for each in values.lists for kind in _kinds(each)]
+    if isinstance(values, Row):
+        return _kinds(values.numbers)
+    if isinstance(values, Listing) and values.array is not None:
+        return [np.dtype(values.array.dtype).kind] if not values.is_of_tuples else []
+    return [_kind(each) for each in values] if _is_of_numbers(values) else []
+
+
 def _kind(number):
     return (number.dtype if hasattr(number, "dtype") else np.asarray(number).dtype).kind
 
 
 def set_item_at(values, key, value) -> None:
     """``values[key] = value``."""
+    _check_few_constants(values, value, len(values))
     place, items = _place(values, key), list(values)
     found = _changed_together(items, place, value)
     if found is None:
         found = (control.value_of(equal(place, k), value, old) for k, old in enumerate(items))
     _replace(values, found)
+
+
+def _check_few_constants(values, value, count):
+    """Refuse to choose among many texts or None, each of which would be a variable."""
+    if count > TOGETHER_ITEMS and are_constants([value]):
+        raise UnimplementedError(
+            f"{here()}: only the run knows which item of a {called_by_python(values)} of {count} "
+            f"becomes {control.described(value)}; write numbers for texts, into a list or an array"
+        )
 
 
 def _replace(values, items):

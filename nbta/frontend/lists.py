@@ -12,13 +12,14 @@ import itertools
 import numpy as np
 
 from nbta.control.control_flow import while_loop
-from nbta.errors import UnimplementedError, invalid
+from nbta.errors import UnimplementedError, invalid, out_of_range
 from nbta.frontend import native
 from nbta.frontend.array_wrappers import (
     ArrayWrapper,
     Attribute,
     born,
     explicitly_older,
+    fix,
     frames,
     in_trace,
     is_older,
@@ -38,10 +39,13 @@ from nbta.ops.arrays.index_lists import (
     WRITE_SLOT_LIST,
 )
 from nbta.ops.arrays.tensor_arrays import build
+from nbta.ops.axes.reductions import max as reduce_max
 from nbta.ops.axes.sorting import sort
-from nbta.ops.core.arithmetic import less, less_equal, logical_and, maximum, minimum, where
+from nbta.ops.axes.truths import all as reduce_all
+from nbta.ops.core.arithmetic import equal, less, less_equal, logical_and, maximum, minimum, where
 from nbta.ops.core.checks import ASSERT, after, first_token
 from nbta.ops.core.dispatch import apply, as_tensor
+from nbta.ops.core.filling import arange
 from nbta.ops.core.shaping import INT64, cast, reshape
 from nbta.ops.indexing.joining import stack
 from nbta.ops.numbers import Number
@@ -209,6 +213,12 @@ class Listing(list):
     slots, used = None, None
     #: Whether tuples that a loop gives are an error, as for a comprehension that Python can make.
     numbers_only = False
+    #: What has copies of its items, as it is an item of a list that a loop fills.
+    copied_in = ()
+
+    def lose(self):
+        """Refuse to be read from now on, as an item of a copy was assigned."""
+        self.__class__ = Lost
 
     @property
     def length(self):
@@ -386,7 +396,7 @@ class Listing(list):
         if self.array is not None:
             return self._write(value)
         if in_trace(self):
-            raise Grows(self, native.plain(value))
+            raise Grows(self, value if isinstance(value, list) else native.plain(value))
         note_whole(self)
         return super().append(value)
 
@@ -534,6 +544,206 @@ class Columns:
         rows = [native.plain(column.stacked()) for column in self.columns]
         dtype = np.result_type(*(row.dtype for row in rows))
         return wrapped(stack([cast(row, dtype) for row in rows], 1))
+
+
+class Rows(Columns):
+    """What a list of lists of numbers is filled in: where each begins, and how long it is.
+
+    Attributes
+    ----------
+    numbers : Numbers
+    """
+
+    def __init__(self, columns, numbers):
+        super().__init__(list, columns)
+        self.numbers = numbers
+
+    def _parts(self, value):
+        if isinstance(value, Row) and value.numbers is self.numbers:
+            return zip(self.columns, (value.start, value.length), strict=True)
+        if not isinstance(value, Listing) or isinstance(value, Row):
+            what = "an item of another list" if isinstance(value, Row) else "no list"
+            self.columns[0].refuse(f"an item that is {what}, beside lists,")
+        if not _is_of_numbers(value):
+            self.columns[0].refuse("an item that is no list of numbers")
+        start = self.numbers.length
+        self.numbers.extend_together(value)
+        self.numbers.admit(value)
+        return zip(self.columns, (start, self.numbers.length - start), strict=True)
+
+    def each(self, take):
+        """A row, or nothing, of what is taken of where it begins and of how long it is."""
+        start, count = map(take, self.columns)
+        return None if start is None else born(Row(self.numbers, start, count))
+
+    def stack(self):
+        """All items as one array, in which a list is a row; a run fails for several lengths."""
+        starts, counts = (native.plain(column.stacked()) for column in self.columns)
+        columns = reduce_max(counts, initial=0)
+        message = f"{here()}: the lists of a list have several lengths, and no array has such rows"
+        holds = reduce_all(equal(counts, columns))
+        error = invalid("list_items", message)
+        columns = after(columns, apply(ASSERT, [first_token(), holds], {"message": error}))
+        places = reshape(starts, (-1, 1)) + arange(columns)
+        return wrapped(native.plain(self.numbers.stacked())[places])
+
+
+class Numbers(Listing):
+    """The numbers of lists in lists that loops fill: copies, of which nobody may see a difference.
+
+    A list that is appended to a list may be changed no more. Where an item of a copy is assigned,
+    the list is lost to who reads it, and no list may have been appended twice.
+    """
+
+    __eq__, __hash__ = object.__eq__, object.__hash__
+
+    def __init__(self):
+        super().__init__()
+        self._given, self._is_twice, self._is_assigned = [], False, False
+        #: How many items Python knows each list to have that was added; None for several.
+        self.width = ...
+
+    def admit(self, value):
+        """Note a list that is added."""
+        if is_older(value) or any(each is self for each in value.copied_in):
+            self._is_twice = True
+            self._check_once()
+        width = len(value) if native.is_python(value) else None
+        self.width = width if self.width in (..., width) else None
+        fix(value)
+        self.note(value)
+
+    def note(self, value):
+        """Note that a list is one of which this has a copy, or may be."""
+        if not any(value is each for each in self._given):
+            self._given.append(value)
+            value.copied_in = (*value.copied_in, self)
+        if self._is_assigned:
+            value.lose()
+
+    def assign(self, place, value):
+        """Assign a number."""
+        self._is_assigned = True
+        self._check_once()
+        for each in self._given:
+            each.lose()
+        self.put(place, value)
+
+    def _check_once(self):
+        if self._is_twice and self._is_assigned:
+            self.refuse("an assigned item of a list in a list, where it may be twice,")
+
+
+class Lost(Listing):
+    """A list of which another one has a copy, in which an item was assigned."""
+
+    @property
+    def array(self):
+        """Nothing that could be read."""
+        message = (
+            f"{here()}: a list that was appended to a list is read, or changed, after an item of "
+            f"that one was assigned; read it as an item, such as rows[-1]"
+        )
+        raise invalid("spoiled_array", message)
+
+
+class Row(Listing):
+    """A list that is an item of a list that a loop fills."""
+
+    array, slots, guard, is_of_tuples = "a row of a list", None, None, False
+
+    def __init__(self, numbers, start, count):
+        super().__init__()
+        self.numbers, self.start, self._count = numbers, start, count
+
+    @property
+    def length(self):
+        """How many items it has."""
+        return self._count
+
+    def _place_of(self, key):
+        place = _int64(self._from_first(key))
+        holds = logical_and(less_equal(0, place), less(place, self._count))
+        error = out_of_range(f"{here()}: an index is out of range for a list of a list")
+        token = apply(ASSERT, [first_token(), holds], {"message": error})
+        return self.start + after(place, token)
+
+    def item(self, key):
+        """The item at an index."""
+        if isinstance(key, slice):
+            return self.part(key)
+        return self.numbers.item(self._place_of(key))
+
+    def put(self, key, value):
+        """Assign an item."""
+        if isinstance(key, slice):
+            self.refuse("an assigned slice")
+        self.numbers.assign(self._place_of(key), value)
+
+    def __iter__(self):
+        width = self.numbers.width
+        if not isinstance(width, int):
+            self.refuse("a loop of Python's own, or an assignment to several names,")
+        error = ValueError(f"{here()}: a list in a list has not {width} items")
+        holds = equal(_int64(self._count), width)
+        token = apply(ASSERT, [first_token(), holds], {"message": error})
+        start = after(_int64(self.start), token)
+        return iter([self.numbers.item(start + k) for k in range(width)])
+
+    def stacked(self):
+        """All items as one array."""
+        return self.copy().stacked()
+
+    def stack(self):
+        """All items as a tensor."""
+        return native.plain(self.stacked())
+
+    def check(self):
+        """Nothing, as its items are those of the list of all rows."""
+
+    def refuse(self, what):
+        """Say what cannot be done."""
+        raise UnimplementedError(
+            f"{here()}: {what} of a list in a list that a loop appends to; len, items read and "
+            f"assigned, slices read, loops over it and list(row) are possible: fill it before it "
+            f"is appended"
+        )
+
+    def append(self, value):
+        """Refused."""
+        self.refuse("append")
+
+    def pop(self, index=-1):
+        """Refused."""
+        self.refuse("pop or del")
+
+    def insert_at(self, place, value):
+        """Refused."""
+        self.refuse("insert")
+
+    def take_all_off(self):
+        """Refused."""
+        self.refuse("clear")
+
+    def turn_round(self):
+        """Refused."""
+        self.refuse("reverse")
+
+
+def _is_of_numbers(row):
+    if not native.is_python(row):
+        return not row.is_of_tuples and row.array is not None and _is_scalar_array(row)
+    return bool(row) and all(_is_number(native.plain(each)) for each in list.__iter__(row))
+
+
+def _is_scalar_array(row):
+    return isinstance(row, Row) or row.is_picked or row.array.element_shape == ()
+
+
+def _is_number(value):
+    if isinstance(value, Tensor):
+        return value.kind == "data" and value.spec.rank == 0
+    return isinstance(value, bool | int | float | complex | np.generic)
 
 
 def in_order(items, key=None, reverse=False) -> list:
@@ -699,8 +909,11 @@ def _appended(array):
 
 def _fill(listing, sample):
     """Make a list an array, of what it holds and will be given."""
-    items = [native.plain(each) for each in list.__iter__(listing)]
-    samples = [*items, sample]
+    samples = [*list.__iter__(listing), sample]
+    if all(isinstance(each, list) for each in samples) and not listing.numbers_only:
+        return _fill_rows(listing, samples)
+    samples = list(map(native.plain, samples))
+    items = samples[:-1]
     if _are_tuples(samples) and not listing.numbers_only:
         return _fill_columns(listing, samples)
     if not all(
@@ -754,6 +967,35 @@ def _fill_columns(listing, samples):
     listing.array = Columns(type(samples[-1]), tuple(columns))
 
 
+def _number_of(row):
+    """A number as a row has them; a list that a loop fills is of a block that may be over."""
+    if native.is_python(row):
+        return list.__getitem__(row, 0)
+    return _number_of(row.lists[0]) if row.is_picked else np.zeros((), row.array.dtype)[()]
+
+
+def _fill_rows(listing, samples):
+    if not all(map(_is_of_numbers, samples)):
+        message = (
+            f"{here()}: a loop appends a list to a list, which may be a list of numbers, and no "
+            f"empty one: fill it before it is appended, or make lists before the loop, as [[0.0] * "
+            f"m for _ in range(n)], and assign their items"
+        )
+        raise invalid("list_items", message)
+    last, columns = samples[-1], (born(Listing()), born(Listing()))
+    for column in columns:
+        _fill(column, np.int64(0))
+    if isinstance(last, Row):
+        numbers = last.numbers
+    else:
+        numbers = born(Numbers())
+        _fill(numbers, native.plain(_number_of(last)))
+    list.clear(listing)
+    listing.array = Rows(columns, numbers)
+    for row in samples[:-1]:
+        listing.array.append(row)
+
+
 def growing(place, old) -> Grows | None:
     """Why a place of a loop is to be an array: it is a list that an iteration makes longer."""
     owner = place.owner
@@ -762,4 +1004,5 @@ def growing(place, old) -> Grows | None:
     now = place.value
     if len(now) <= len(old):
         return None
-    return Grows(owner, native.plain(now[-1]))
+    last = list.__getitem__(now, -1)
+    return Grows(owner, last if isinstance(last, list) else native.plain(last))

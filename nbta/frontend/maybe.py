@@ -15,6 +15,7 @@ from nbta import classes
 from nbta.errors import InvalidArgumentError, invalid
 from nbta.frontend import effects
 from nbta.frontend.array_wrappers import ArrayWrapper, Step, View
+from nbta.frontend.constants import Chosen, ChosenResult, Code, chosen
 from nbta.frontend.problems import here
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
@@ -95,6 +96,8 @@ def as_result(value):
     """What a function gives, with `OrNone` in place of what may be None."""
     if is_maybe(value):
         return OrNone(*value.parts)
+    if isinstance(value, Chosen):
+        return ChosenResult(value.code.number, value.code.options)
     if type(value) in (list, tuple):
         return type(value)(map(as_result, value))
     if type(value) is dict:
@@ -107,12 +110,25 @@ def result_of(value, code, for_run):
     """What a function gives: a run may give None, of which derivatives can make nothing."""
     if for_run:
         return as_result(value)
+    if isinstance(value, tuple | list | dict):
+        return _with_constants(value)
     if is_maybe(value):
         message = (
             f"{code.co_filename}:{code.co_firstlineno}: the function returns None in this run, "
             f"since it reaches no return statement with a value; end each branch with one"
         )
         effects.check(value.parts.present, NoneError(message))
+    return value
+
+
+def _with_constants(value):
+    """What a function gives beside a number, with constants that a run chooses."""
+    if isinstance(value, Chosen):
+        return as_result(value)
+    if type(value) in (list, tuple):
+        return type(value)(map(_with_constants, value))
+    if type(value) is dict:
+        return {key: _with_constants(part) for key, part in value.items()}
     return value
 
 
@@ -173,7 +189,10 @@ def is_maybe(value) -> bool:
 
 def as_state(values) -> tuple:
     """The values of variables, of which two stand for one that may be None."""
-    return tuple(value.parts if is_maybe(value) else value for value in values)
+    return tuple(
+        value.parts if is_maybe(value) else value.code if isinstance(value, Chosen) else value
+        for value in values
+    )
 
 
 def as_user(values) -> tuple:
@@ -182,6 +201,8 @@ def as_user(values) -> tuple:
 
 
 def _seen(value):
+    if isinstance(value, Code):
+        return chosen(value)
     if not isinstance(value, Parts):
         return value
     if not isinstance(value.present, Tensor):

@@ -3,10 +3,12 @@
 import operator
 
 from nbta.errors import invalid
+from nbta.frontend.array_wrappers import wrapped
 from nbta.frontend.problems import here
 from nbta.graph.operation import Tensor
 from nbta.ops.core.arithmetic import floor_divide, maximum
 from nbta.ops.core.dispatch import as_tensor
+from nbta.ops.core.filling import arange
 from nbta.ops.numbers import Number
 
 
@@ -100,6 +102,10 @@ class Range(Indexed):
         size = abs(self.step)
         left = left if size == 1 else floor_divide(as_tensor(left) + (size - 1), size)
         return maximum(as_tensor(left), 0)
+
+    def as_array(self):
+        """All integers as an array."""
+        return wrapped(arange(self.count) * self.step + self.start)
 
     def item(self, k):
         """The integer of a number."""

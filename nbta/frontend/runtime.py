@@ -42,6 +42,7 @@ from nbta.frontend.calls import (
     truth_of_object,
     user_method,
 )
+from nbta.frontend.constants import Chosen
 from nbta.frontend.containers import KINDS, note_whole, put_item
 from nbta.frontend.control import (
     Undefined,
@@ -55,7 +56,7 @@ from nbta.frontend.control import (
 )
 from nbta.frontend.conversion import note_unproven, provide
 from nbta.frontend.conversion import outer as _outer
-from nbta.frontend.dict_items import dict_item, is_in_range, open_item
+from nbta.frontend.dict_items import dict_item, is_in_range, open_item, set_chosen_item
 from nbta.frontend.identity import (
     attribute_of,
     called_by_python,
@@ -317,7 +318,7 @@ def item(array, key, whole=True):
         return wrapped(concatenated(native.plain(key), columns=array is np.c_))
     if isinstance(array, Tensor):
         return wrapped(array[native.plain(key)])
-    if isinstance(array, list | tuple | str) and is_run_place(key):
+    if _is_chosen_by_run(array, key):
         return item_at(_with_own_lists(array), key)
     method = user_method(array, "__getitem__")
     if isinstance(array, dict | set) and method is None and not is_known_key(key):
@@ -327,6 +328,13 @@ def item(array, key, whole=True):
     if isinstance(array, dict) and key not in array and hasattr(type(array), "__missing__"):
         return _missing(array, key, whole)
     return _found(array, native.plain(key), whole)
+
+
+def _is_chosen_by_run(array, key):
+    """Whether only the run knows which item of a sequence a key is of, or which items of a list."""
+    if isinstance(array, list) and isinstance(key, builtins.slice):
+        return any(map(is_run_place, (key.start, key.stop, key.step)))
+    return isinstance(array, list | tuple | str) and is_run_place(key)
 
 
 def _index(array, key):
@@ -425,6 +433,9 @@ def _set_item_in_graph(value, array, key):
         return array.put(key, value)
     elif isinstance(array, list) and is_run_place(key):
         return set_item_at(array, key, value)
+    elif type(array) is dict and isinstance(key, Chosen):
+        _check_stays(array, value)
+        return set_chosen_item(array, key, value)
     elif isinstance(array, list | dict) and user_method(array, "__setitem__") is None:
         _check_stays(array, value)
         _note_item(array, key)
@@ -880,6 +891,10 @@ class Managed:
 
 
 def _compare(sign, left, right):
+    if isinstance(left, Chosen):
+        return left.of_each(lambda value: _compare(_by_value(sign, value), value, right))
+    if isinstance(right, Chosen):
+        return right.of_each(lambda value: _compare(_by_value(sign, value), left, value))
     if sign in ("Is", "IsNot", "Eq", "NotEq") and (is_maybe(left) or is_maybe(right)):
         return _compare_maybe(sign, left, right)
     if sign in ("Is", "IsNot"):
@@ -901,6 +916,11 @@ def _compare(sign, left, right):
     if sign == "In":
         return found
     return logical_not(found) if control.is_traced(found) else not found
+
+
+def _by_value(sign, constant):
+    """A comparison of one of several constants: Python has one object of a text or more."""
+    return {"Is": "Eq", "IsNot": "NotEq"}.get(sign, sign) if type(constant) is str else sign
 
 
 def _compare_maybe(sign, left, right):

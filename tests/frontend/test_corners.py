@@ -19,7 +19,6 @@ NOT_YET = {
     "added_lists": "'kept' is list that a loop fills before an iteration",
     "cleared_list": "the number of items of a list is",
     "caught": "this line may raise ValueError",
-    "compared_by_name": "'take' where the condition holds",
     "same_object": "whether two arrays are the same",
     "reshaped_copies": "make one of the two a copy",
     "view_that_a_loop_carries": "make one of the two a copy",

@@ -68,12 +68,12 @@ def none_at_first(x):
     return best[0]
 
 
-def text_that_changes(x):
+def text_that_is_added_to(x):
     word = "a"
     for v in x:
         if v > 1.0:
             word = "b"
-    return x[0] * len(word)
+    return x[0] * len(word + word)
 
 
 def takes_from_an_iterator(x):
@@ -122,11 +122,11 @@ def compares_arrays_by_name(x):
     return s
 
 
-def sets_an_attribute_to_a_text(x):
+def sets_a_text_to_a_number(x):
     counter = Counter()
     for v in x:
         if v > 1.0:
-            counter.kind = "large"
+            counter.kind = 2.0
     return x[0]
 
 
@@ -220,7 +220,7 @@ REFUSED = {
     calls_a_generator: "is a generator that is sent values",
     in_a_try: "this line may raise ValueError, which only the run knows",
     none_at_first: "'best' is None before an iteration of the loop and list",
-    text_that_changes: "'word' is",
+    text_that_is_added_to: "only the run knows which of 'a', 'b' this is",
     takes_from_an_iterator: "take items by their index",
     draws: "without a seed draws new numbers in each call",
     asks_a_dict: "use an array",
@@ -228,7 +228,7 @@ REFUSED = {
     sorts_by_a_key: "sorted by values by a key that only the run knows",
     sorts_arrays: "a list cannot be sorted by arrays that only the run knows",
     compares_arrays_by_name: "whether two arrays are the same",
-    sets_an_attribute_to_a_text: "Counter.kind",
+    sets_a_text_to_a_number: "Counter.kind",
     changes_integers_or_floats: "may or may not be the same array",
     becomes_a_matrix: "'y' is float64",
 }

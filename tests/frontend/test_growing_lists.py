@@ -18,7 +18,6 @@ NOT_YET = {
     "emptied_by_a_new_list": r"change the list in place, for example with clear\(\)",
     "window_of_a_deque": "the number of items of a deque is 0 before",
     "queue_of_a_deque": "the number of items of a deque is 0 before",
-    "dict_whose_values_change": "'up' where the condition holds and 'down' elsewhere",
     "one_row_in_many_places": MAY_BE,
     "items_under_two_lists": MAY_BE,
     "two_names_of_one_row": MAY_BE,

@@ -264,11 +264,11 @@ def products_of_tables(x):
     return c[1][2] * c[3][3]
 
 
-@refused(r"a loop appends list to a list; .* as \[\[0.0\] \* m for _ in range\(n\)\]")
-def appended_rows(x):
+@refused(r"a loop appends a list to a list, .* as \[\[0.0\] \* m for _ in range\(n\)\]")
+def appended_empty_rows(x):
     rows = []
     for _ in range(2 * len(x)):
-        rows.append([0.0] * 3)
+        rows.append([])
     return rows[0][0] * x[0]
 
 

@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from nbta import shapes
 from nbta.codegen.values import NUMBERS, typed
 from nbta.codegen.windows import added, held
-from nbta.errors import invalid
+from nbta.errors import InvalidArgumentError, invalid
 from nbta.graph.operation import Spec, Tensor
 from nbta.loops import assign, call, do, over
 from nbta.ops.axes.reductions import sum as sum_
@@ -285,9 +285,21 @@ def polyfit(
         weights = reshape(cast(operand(w), np.float64), (-1, 1))
         rows, y = rows * weights, y * (weights if y.ndim == 2 else reshape(weights, (-1,)))
     scale = sqrt(sum_(real(rows * conjugate(rows)), 0))
-    cut = int(x.shape[0]) * precision if rcond is None else rcond
+    cut = _known_length(x) * precision if rcond is None else rcond
     found = lstsq(rows / scale, y, cut)[0]
     return named(found / (reshape(scale, (-1, 1)) if y.ndim == 2 else scale), name)
+
+
+def _known_length(x):
+    try:
+        return int(x.shape[0])
+    except InvalidArgumentError as error:
+        raise invalid(
+            "symbolic",
+            "polyfit: only the run knows how many points there are, and it needs singular values "
+            "of a matrix with a row for each; solve np.linalg.solve(V.T @ V, V.T @ y) with V = "
+            "np.vander(x, deg + 1) in its place",
+        ) from error
 
 
 # Differences.
