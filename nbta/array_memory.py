@@ -57,9 +57,9 @@ def block_of(array, slot: int) -> tuple[np.ndarray, np.ndarray]:
 def trim() -> int:
     """Return memory of dropped arrays to the system.
 
-    Buffers of 1 MiB or more stay mapped when nothing refers to them any more, up to 256 MiB, so
-    that the next arrays find memory that was touched before; more than that goes back at once.
-    Smaller buffers, and the arrays themselves, go to the C library, which keeps them for what is
+    Buffers of 128 KiB or more are kept when nothing refers to them any more, up to 256 MiB, so that
+    the next arrays find memory that was touched before; more than that goes back at once. Smaller
+    buffers, and the arrays themselves, go to the C library, which keeps them for what is
     allocated next. This function returns both.
 
     Returns
@@ -71,8 +71,7 @@ def trim() -> int:
     -----
     It takes about 0.1 ms for each MiB that is returned, and the next arrays take as long again as
     their pages come anew. The system may take buffers of 8 MiB or more by itself when memory runs
-    short. Memory of the C library is returned where that is glibc; buffers stay mapped under Linux
-    alone.
+    short. Memory of the C library is returned where that is glibc.
 
     Examples
     --------

@@ -530,12 +530,17 @@ LONGEST_WITH_RECORD = _row(
 )  # fmt: skip
 POOL_BYTES = _row(
     256 << 20, "bytes", "runtime.settings",
-    "Of dropped arrays that stay mapped for the next ones. The C library keeps up to 64 MiB at the "
-    "end of its heap; state bytes lie in memory of their own, and a loop may drop several arrays.",
+    "Of dropped arrays that the process keeps for the next ones. The C library keeps up to 64 MiB "
+    "at the end of its heap; a loop may drop several arrays, with state bytes.",
+)  # fmt: skip
+POOLED = _row(
+    128 << 10, "bytes", "runtime.buffers",
+    "Memory of the C library goes to the pool from here on, where glibc maps and returns pages. An "
+    "append to an array of 100,000 numbers took 3.8 ns, and of 10,000 or 1,000,000 2.1.",
 )  # fmt: skip
 POOL_PLACES = _row(
-    16, "buffers", "runtime.pool",
-    "Of dropped arrays at most. All are looked at where memory is put there or taken, in 20 ns.",
+    32, "buffers", "runtime.pool",
+    "Of dropped arrays at most. All are looked at where memory is put there or taken, in 40 ns.",
 )  # fmt: skip
 POOL_SLACK = _row(
     4, "parts of what is asked for", "runtime.pool",

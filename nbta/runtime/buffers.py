@@ -15,9 +15,9 @@ import numpy as np
 from nbta.runtime import memory as mem
 from nbta.runtime import settings
 from nbta.runtime.memory import kernel
-from nbta.runtime.pool import empty_pool, put_in_pool, take_from_pool
+from nbta.runtime.pool import LIBRARY, PAGES, RESERVE, empty_pool, put_in_pool, take_from_pool
 from nbta.runtime.settings import add_to_setting, change_setting, setting
-from nbta.tuning import FIRST_RESERVE, LONGEST_WITH_RECORD, SMALL_BUFFER, SMALL_GROWTH
+from nbta.tuning import FIRST_RESERVE, LONGEST_WITH_RECORD, POOLED, SMALL_BUFFER, SMALL_GROWTH
 
 # A buffer's owner holds a record of int64:
 BASE, TOTAL, KIND, FIRST, COUNT, OLDER, HOLDS_OWNERS = range(7)
@@ -109,7 +109,7 @@ def finalize_buffer(record):
         for i in range(len(owners)):
             mem.release(owners[i])
     mem.release(fields[OLDER])
-    if not (fields[REUSABLE] and reuse(fields)):
+    if not reuse(fields):
         unmap_or_free(fields[BASE], fields[TOTAL], fields[KIND])
     add_to_setting(settings.LIVE_BYTES, -fields[TOTAL])
     return 0
@@ -117,10 +117,15 @@ def finalize_buffer(record):
 
 @kernel
 def reuse(fields):
-    """Let the pool have a buffer's pages, if it takes them."""
-    total, unit = fields[TOTAL], HUGE_PAGE if fields[TOTAL] >= HUGE_PAGE else PAGE
-    touched = min(round_up(max(fields[TOUCHED], fields[NONZERO]), unit), total)
-    return put_in_pool(fields[BASE], total, touched, fields[NONZERO], fields[GROWING])
+    """Let the pool have a buffer's memory, if it takes it."""
+    base, total, nonzero = fields[BASE], fields[TOTAL], fields[NONZERO]
+    if fields[KIND] == FROM_LIBRARY:
+        return total >= POOLED and put_in_pool(base, total, total, total, LIBRARY)
+    if fields[KIND] != MAPPED or not fields[REUSABLE]:
+        return False
+    unit = HUGE_PAGE if total >= HUGE_PAGE else PAGE
+    touched = min(round_up(max(fields[TOUCHED], nonzero), unit), total)
+    return put_in_pool(base, total, touched, nonzero, RESERVE if fields[GROWING] else PAGES)
 
 
 @kernel
@@ -156,9 +161,13 @@ def find_memory(total, growing):
     """Base, length and kind of memory, and what is touched and nonzero of it; base 0 for none."""
     if total >= setting(settings.MAP_THRESHOLD):
         total = round_up(total, PAGE)
-        base, length, touched, nonzero = take_from_pool(total, np.int64(growing))
+        kind, source = MAPPED, RESERVE if growing else PAGES
+    else:
+        kind, source = FROM_LIBRARY, LIBRARY
+    if kind == MAPPED or total >= POOLED:
+        base, length, touched, nonzero = take_from_pool(total, source)
         if base:
-            return base, length, MAPPED, touched, nonzero
+            return base, length, kind, touched, nonzero
     base, kind = ask_system(total, growing)
     if base == 0 and empty_pool():
         base, kind = ask_system(total, growing)

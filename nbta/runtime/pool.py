@@ -1,9 +1,10 @@
-"""Pages of dropped arrays, which the next arrays take.
+"""Memory of dropped arrays, which the next arrays take.
 
 The first write to a fresh page costs a fault, and the system fills the page with zeros: a loop that
-makes, fills and drops arrays of 8 MiB waited for that as long as for all its writes. So mapped
-memory whose last user is gone stays mapped, up to `POOL_LIMIT` bytes that may have been touched.
-The system may take what is in long buffers back when it needs memory, without asking
+makes, fills and drops arrays of 8 MiB waited for that as long as for all its writes. So memory
+whose last user is gone stays mapped, up to `POOL_LIMIT` bytes that may have been touched; that of
+the C library from `POOLED` bytes on, as it returns the end of its heap in such loops. The system
+may take what is in long buffers back when it needs memory, without asking
 (``MADV_FREE``); `nbta.trim` returns everything.
 
 A table of a few places is in the settings block. Finalizers run in any thread, with or without the
@@ -22,7 +23,7 @@ from nbta.runtime.settings import (
     POOL_BUSY,
     POOL_EMPTY,
     POOL_FULL,
-    POOL_GROWING,
+    POOL_KIND,
     POOL_NONZERO,
     POOL_PLACE,
     POOL_TABLE,
@@ -33,6 +34,9 @@ from nbta.runtime.settings import (
     setting_address,
 )
 from nbta.tuning import LAZY_FREE, POOL_PLACES, POOL_SLACK
+
+#: Kinds: mapped pages, mapped pages to grow into, memory of the C library.
+PAGES, RESERVE, LIBRARY = range(3)
 
 _MADV_FREE = 8
 
@@ -61,7 +65,10 @@ def _empty(place):
         return 0
     words = _words(place)
     touched = words[POOL_TOUCHED]
-    mem.libc_munmap(words[POOL_BASE], words[POOL_TOTAL])
+    if words[POOL_KIND] == LIBRARY:
+        mem.libc_free(words[POOL_BASE])
+    else:
+        mem.libc_munmap(words[POOL_BASE], words[POOL_TOTAL])
     add_to_setting(settings.POOL_BYTES, -touched)
     publish_int(place, POOL_EMPTY)
     return touched
@@ -90,11 +97,11 @@ def _oldest():
 
 
 @kernel
-def put_in_pool(base, total, touched, nonzero, growing):
-    """Take over mapped memory whose last user is gone; False where the caller must unmap it.
+def put_in_pool(base, total, touched, nonzero, kind):
+    """Take over memory whose last user is gone; False where the caller must free it.
 
     Of its bytes only the first ``touched`` are in memory, and only the first ``nonzero`` may be
-    other than 0. ``growing`` memory is not charged to the process before it is touched.
+    other than 0. Memory to grow into is not charged to the process before it is touched.
     """
     limit = setting(settings.POOL_LIMIT)
     if touched > limit:
@@ -111,12 +118,12 @@ def put_in_pool(base, total, touched, nonzero, growing):
         for k in range(POOL_PLACES):
             place = _place(k)
             if _seize(place, POOL_EMPTY):
-                if touched >= LAZY_FREE:
+                if touched >= LAZY_FREE and kind != LIBRARY:
                     mem.libc_madvise(base, min(touched, total), np.int32(_MADV_FREE))
                 words = _words(place)
                 words[POOL_BASE], words[POOL_TOTAL] = base, total
                 words[POOL_TOUCHED], words[POOL_NONZERO] = touched, nonzero
-                words[POOL_GROWING] = growing
+                words[POOL_KIND] = kind
                 words[POOL_AGE] = add_to_setting(settings.POOL_CLOCK, 1)
                 publish_int(place, POOL_FULL)
                 return True
@@ -128,27 +135,27 @@ def put_in_pool(base, total, touched, nonzero, growing):
 
 
 @kernel
-def _fits(words, total, growing):
+def _fits(words, total, kind):
     """Whether memory in the pool is what is asked for, without wasting much."""
-    if words[POOL_GROWING] != growing or words[POOL_TOTAL] < total:
+    if words[POOL_KIND] != kind or words[POOL_TOTAL] < total:
         return False
-    return growing != 0 or words[POOL_TOTAL] - total <= total // POOL_SLACK
+    return kind == RESERVE or words[POOL_TOTAL] - total <= total // POOL_SLACK
 
 
 @kernel
-def take_from_pool(total, growing):
+def take_from_pool(total, kind):
     """Memory of at least so many bytes: base, total, touched and nonzero; base 0 for none."""
     found, least = 0, np.int64(0)
     for k in range(POOL_PLACES):
         place = _place(k)
-        if seen_int(place) == POOL_FULL and _fits(_words(place), total, growing):
+        if seen_int(place) == POOL_FULL and _fits(_words(place), total, kind):
             # Any room to grow into will do: the least touched leaves most to others.
-            size = _words(place)[POOL_TOUCHED if growing else POOL_TOTAL]
+            size = _words(place)[POOL_TOUCHED if kind == RESERVE else POOL_TOTAL]
             if found == 0 or size < least:
                 found, least = place, size
     if found and _seize(found, POOL_FULL):
         words = _words(found)
-        if _fits(words, total, growing):
+        if _fits(words, total, kind):
             base, bytes_there = words[POOL_BASE], words[POOL_TOTAL]
             touched, nonzero = words[POOL_TOUCHED], words[POOL_NONZERO]
             add_to_setting(settings.POOL_BYTES, -touched)

@@ -50,7 +50,7 @@ NAMES = (
     "stray",  # status of a failure in one of them, of an array that an iteration made; 0: none
     "stray_in",  # its operation
     "large",  # from this many bytes on, a call from Python lets go of the interpreter's lock
-    "pool_limit",  # bytes of dropped arrays that stay mapped (see `nbta.runtime.pool`)
+    "pool_limit",  # bytes of dropped arrays that the process keeps (see `nbta.runtime.pool`)
     "pool_bytes",  # ... that are so now
     "pool_clock",  # how often memory was put there
 )
@@ -86,9 +86,9 @@ NAMES = (
 NEVER = 2**62
 #: After the settings: the request of the stray failure.
 STRAY_REQUEST = len(NAMES)
-#: After that: the places of the pool of mapped memory, and the words of each.
+#: After that: the places of the pool of dropped memory, and the words of each.
 POOL_TABLE = STRAY_REQUEST + WORDS
-POOL_STATE, POOL_BASE, POOL_TOTAL, POOL_TOUCHED, POOL_NONZERO, POOL_GROWING, POOL_AGE = range(7)
+POOL_STATE, POOL_BASE, POOL_TOTAL, POOL_TOUCHED, POOL_NONZERO, POOL_KIND, POOL_AGE = range(7)
 POOL_PLACE = 8
 #: States of a place. BUSY: a thread puts memory there or takes it.
 POOL_EMPTY, POOL_BUSY, POOL_FULL = range(3)

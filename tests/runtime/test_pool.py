@@ -89,11 +89,12 @@ def read_unwritten(array, count):
     return total
 
 
-def test_a_loop_of_arrays_faults_no_pages():
-    fill(1 << 18, 1.0, 3)
+@pytest.mark.parametrize("count", [1 << 16, 1 << 18])
+def test_a_loop_of_arrays_faults_no_pages(count):
+    fill(count, 1.0, 3)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    fill(1 << 18, 1.0, 20)
-    # 2 MiB of elements, some of states and as much again that grew: 20,000 pages, were they fresh.
+    fill(count, 1.0, 20)
+    # Half a MiB of elements, and as much again that grew: 5,000 pages, were they fresh.
     assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 200
 
 
@@ -191,7 +192,7 @@ def test_threads_share_the_pool():
 
 def test_a_child_of_a_fork_has_a_pool_of_its_own():
     fill(1 << 18, 1.0, 2)
-    held, place = pooled(), settings.POOL_TABLE + 15 * settings.POOL_PLACE
+    held, place = pooled(), settings.POOL_TABLE + 31 * settings.POOL_PLACE
     settings._block[place] = settings.POOL_BUSY  # as if a thread were putting memory there
     child = os.fork()
     if child == 0:
