@@ -84,7 +84,7 @@ EXTRAS = {
     "nbta.distributed": {"cloudpickle", "dask", "distributed"},
     "nbta.display": {"matplotlib"},
     "nbta.inspect": {"graphviz", "matplotlib"},
-    "nbta.interop": {"jax", "pytensor", "torch"},
+    "nbta.interop": {"awkward", "jax", "pytensor", "torch"},
 }
 
 
