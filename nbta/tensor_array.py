@@ -583,6 +583,11 @@ class TensorArray(StoreWrapper, ArrayInterface):
             return value.astype(dtype)
         return value.copy() if copy else value
 
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        from nbta import arrow
+
+        return arrow.export(self)
+
     def __dlpack__(
         self,
         *,

@@ -8,7 +8,7 @@ import awkward
 import numpy as np
 
 from nbta import errors
-from nbta.runtime.store import FIELD, RAGGED
+from nbta.arrow import parts
 from nbta.tensor_array import TensorArray
 
 _KINDS = "biufcmM"
@@ -20,22 +20,9 @@ def from_array(array: Any) -> Any:
         raise _invalid("to_awkward", f"array must be an eager TensorArray, not {array!r}")
     if array.dtype.kind not in _KINDS:
         raise _invalid("to_awkward", f"awkward has no numbers of dtype {array.dtype}")
-    shape = array.element_shape
-    nothing = len(array) == 0 and shape is not None and shape[:1] == (None,)
-    if array._fields[FIELD.layout] != RAGGED and not nothing:
-        return awkward.from_numpy(np.asarray(array))
-    elements = list(array)  # looks, which mark nothing
-    rest = elements[0].shape[1:] if elements else ()
-    for slot, element in enumerate(elements):
-        if element.ndim == 0 or element.shape[1:] != rest:
-            raise _invalid(
-                "to_awkward",
-                f"elements must be rows of one shape, {('n', *rest)}, and that of slot {slot} of "
-                f"{array._name} has shape {element.shape}",
-            )
-    offsets = np.zeros(len(elements) + 1, np.int64)
-    np.cumsum([len(element) for element in elements], out=offsets[1:])
-    rows = np.concatenate(elements) if elements else np.empty(0, array.dtype)
+    rows, offsets = parts(array, "nbta.interop.to_awkward")
+    if offsets is None:
+        return awkward.from_numpy(rows)
     content = awkward.from_numpy(rows, highlevel=False)
     layout = awkward.contents.ListOffsetArray(awkward.index.Index64(offsets), content)
     return awkward.Array(layout)

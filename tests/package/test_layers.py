@@ -36,7 +36,7 @@ ROWS = [
     {"nbta.runtime"},
     {"nbta.kernels"},
     {"nbta.eager"},
-    {"nbta.array_memory", "nbta.display"},
+    {"nbta.array_memory", "nbta.arrow", "nbta.display"},
     {"nbta.tensor_array"},
     {"nbta.packing", "nbta.saving"},
     {"nbta.loops"},
