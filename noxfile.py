@@ -56,7 +56,16 @@ def newest(session):
 @nox.session(python=PYTHONS[0])
 def interop(session):
     """What other libraries get and give, with all of these; elsewhere its tests are skipped."""
-    libraries = ("optax", "blackjax", "pymc", "pandas", "xarray", "scikit-learn", "joblib")
-    session.install("-e", ".[test,jax,pytensor,torch]", *libraries)
+    libraries = (
+        "optax",
+        "blackjax",
+        "pymc",
+        "pandas",
+        "xarray",
+        "scikit-learn",
+        "joblib",
+        "pyarrow",
+    )
+    session.install("-e", ".[test,awkward,jax,pytensor,torch]", *libraries)
     places = ("tests/interop", "tests/package/test_other_libraries_page.py")
     session.run("pytest", "-m", "", *places, *session.posargs)

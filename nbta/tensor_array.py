@@ -583,6 +583,11 @@ class TensorArray(StoreWrapper, ArrayInterface):
             return value.astype(dtype)
         return value.copy() if copy else value
 
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        from nbta import arrow
+
+        return arrow.export(self)
+
     def __dlpack__(
         self,
         *,
@@ -677,10 +682,11 @@ def as_flow(argument: str, flow: Any) -> Any:
 def _from_compiled_code(store: Any, dtype: Any) -> Any:
     """The wrapper of an array that compiled code made or passed on."""
     array = TensorArray._over(store, dtype, "")
-    name = python_calls.native(python_calls.name_points)(array._address)
-    suffix = python_calls.native(python_calls.name_suffix)(array._address)
-    array._name = naming.forward_name("".join(map(chr, name)), array._fields[FIELD.id])
-    array._name += "".join(map(chr, suffix))
+    name, suffix = "", ""
+    if array._fields[FIELD.cold]:  # else it has neither; to ask took 4 us
+        name = "".join(map(chr, python_calls.native(python_calls.name_points)(array._address)))
+        suffix = "".join(map(chr, python_calls.native(python_calls.name_suffix)(array._address)))
+    array._name = naming.forward_name(name, array._fields[FIELD.id]) + suffix
     return array
 
 

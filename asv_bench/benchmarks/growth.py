@@ -13,6 +13,11 @@ import nbta
 
 from . import common, storage
 
+try:
+    import resource
+except ImportError:
+    resource = None
+
 PEERS = ("array of the final size", "doubling by hand", "typed.List", "awkward GrowableBuffer")
 _ITEMS = 1024
 _STATM = Path("/proc/self/statm")
@@ -258,6 +263,60 @@ class SmallArrays:
         return (resident() - before) / len(kept)
 
     track_memory.unit = "bytes"
+
+
+@njit(cache=True)
+def dropped_nbta(count, value, repeats):
+    """Make an array, fill it, drop it, many times over."""
+    total = 0.0
+    for _ in range(repeats):
+        array = nbta.TensorArray(np.float64, size=count, element_shape=(len(value),))
+        for i in range(count):
+            array.write(i, value)
+        total += array.read(count // 2)[0]
+    return total
+
+
+@njit(cache=True)
+def dropped_numpy(count, value, repeats):
+    """The same by `np.empty`."""
+    total = 0.0
+    for _ in range(repeats):
+        values = np.empty((count, len(value)))
+        for i in range(count):
+            for k in range(len(value)):
+                values[i, k] = value[k]
+        total += values[count // 2, 0]
+    return total
+
+
+class DroppedArrays:
+    """Arrays of 8 MiB that are made, filled and dropped: memory, and the pages that it faults."""
+
+    params = ((1, 8, 64, 1024), ("nbta", "np.empty"))
+    param_names = ("doubles", "peer")
+    _NUMBERS, _REPEATS = 1 << 20, 8
+
+    def setup(self, doubles, peer):
+        function = dropped_nbta if peer == "nbta" else dropped_numpy
+        self.run = partial(function, self._NUMBERS // doubles, np.ones(doubles), self._REPEATS)
+        self.run()
+
+    def track_array(self, doubles, peer):
+        """Of one."""
+        return common.median_seconds(self.run, samples=9) / self._REPEATS * 1e3
+
+    track_array.unit = "ms"
+
+    def track_faults(self, doubles, peer):
+        """Of one."""
+        if resource is None:
+            return math.nan
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        self.run()
+        return (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / self._REPEATS
+
+    track_faults.unit = "page faults"
 
 
 def resident():

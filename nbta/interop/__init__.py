@@ -12,6 +12,9 @@ nbta function as one operation, with its derivatives:
 
 Each needs its library, as in ``pip install "nbta[jax]"``.
 
+`to_awkward`, `from_awkward`
+    are for arrays themselves, whose elements may have several lengths.
+
 `with_labels`
     gives gradients the labels of pandas or xarray that arguments have.
 """
@@ -24,9 +27,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nbta.tensor_array import TensorArray
     from nbta.typing import Compiled
 
-__all__ = ["to_jax", "to_pytensor", "to_torch", "with_labels"]
+__all__ = ["from_awkward", "to_awkward", "to_jax", "to_pytensor", "to_torch", "with_labels"]
 
 
 def to_jax(f: Callable[..., Any], compiled: Compiled = "auto") -> Callable[..., Any]:
@@ -152,6 +156,84 @@ def to_pytensor(f: Callable[..., Any], compiled: Compiled = "auto") -> Callable[
     array(12.)
     """
     return _door("pytensor", "to_pytensor", "PyTensor").operation(f, compiled)
+
+
+def to_awkward(array: TensorArray) -> Any:
+    """Look at an array as one of awkward's, with elements of several lengths as lists.
+
+    Parameters
+    ----------
+    array : TensorArray
+        An eager array. Its elements have one shape; or, where they were not promised to, all have
+        at least one dimension, and one shape after the first.
+
+    Returns
+    -------
+    awkward.Array
+        ``n * float64``, or ``n * var * float64`` where elements may differ in length. No slot is
+        marked as read.
+
+    Raises
+    ------
+    ImportError
+        If awkward is not installed.
+    InvalidArgumentError
+        For elements without a dimension among others, or whose shapes differ after the first axis;
+        for strings, records and bfloat16; for slots that are cleared, or unwritten without a known
+        shape.
+
+    Notes
+    -----
+    Elements in one buffer are not copied if all are written and reads do not clear them. Elements
+    of several lengths are copied once, one after the other. Awkward passes what it has on to Arrow,
+    ``awkward.to_arrow``, without a copy.
+
+    Examples
+    --------
+    >>> ta = nbta.TensorArray("float64", 2, infer_shape=False)  # doctest: +SKIP
+    >>> ta = ta.write(0, np.ones(2)).write(1, np.zeros(0))  # doctest: +SKIP
+    >>> nbta.interop.to_awkward(ta)  # doctest: +SKIP
+    <Array [[1, 1], []] type='2 * var * float64'>
+    """
+    return _door("awkward", "to_awkward", "awkward").from_array(array)
+
+
+def from_awkward(array: Any, dynamic_size: bool = False) -> TensorArray:
+    """Make an array of one of awkward's: a slot for each item, with a number or a list of numbers.
+
+    Parameters
+    ----------
+    array : awkward.Array
+        Numbers, arrays of one shape, or lists of several lengths of these; without missing values.
+    dynamic_size : bool
+        Whether writes past the end make the array grow.
+
+    Returns
+    -------
+    TensorArray
+        Of the same dtype, with all slots written. Where items are lists, the first dimension of
+        the element shape is unknown.
+
+    Raises
+    ------
+    ImportError
+        If awkward is not installed.
+    InvalidArgumentError
+        For missing values, strings, records, unions, and lists of lists of several lengths.
+
+    Notes
+    -----
+    Numbers are copied once, to memory that belongs to the array. Arrow's arrays come by
+    ``awkward.from_arrow``, without a copy.
+
+    Examples
+    --------
+    >>> import awkward  # doctest: +SKIP
+    >>> ta = nbta.interop.from_awkward(awkward.Array([[1.0, 2.0], []]))  # doctest: +SKIP
+    >>> [element.shape for element in ta]  # doctest: +SKIP
+    [(2,), (0,)]
+    """
+    return _door("awkward", "from_awkward", "awkward").to_array(array, dynamic_size)
 
 
 def with_labels(g: Callable[..., Any]) -> Callable[..., Any]:

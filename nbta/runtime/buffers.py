@@ -15,14 +15,18 @@ import numpy as np
 from nbta.runtime import memory as mem
 from nbta.runtime import settings
 from nbta.runtime.memory import kernel
+from nbta.runtime.pool import LIBRARY, PAGES, RESERVE, empty_pool, put_in_pool, take_from_pool
 from nbta.runtime.settings import add_to_setting, change_setting, setting
-from nbta.tuning import FIRST_RESERVE, LONGEST_WITH_RECORD, SMALL_BUFFER, SMALL_GROWTH
+from nbta.tuning import FIRST_RESERVE, LONGEST_WITH_RECORD, POOLED, SMALL_BUFFER, SMALL_GROWTH
 
 # A buffer's owner holds a record of int64:
 BASE, TOTAL, KIND, FIRST, COUNT, OLDER, HOLDS_OWNERS = range(7)
-#: Address and number of the state bytes of slots, where these lie after the elements.
-STATES, STATE_COUNT = 7, 8
-RECORD_FIELDS = 10  # a multiple of 16 bytes, as what comes after them is aligned
+#: Address of the state bytes of slots, where these lie after the elements.
+STATES = 7
+#: Of mapped memory: bytes from its base on that were touched before this buffer had it, and that
+#: may be other than 0; whether it is room to grow into; whether the pool may have it.
+TOUCHED, NONZERO, GROWING, REUSABLE = range(8, 12)
+RECORD_FIELDS = 12  # a multiple of 16 bytes, as what comes after them is aligned
 #: Kinds: memory of the C library, mapped pages, bytes after the record.
 FROM_LIBRARY, MAPPED, WITH_RECORD = range(3)
 
@@ -35,6 +39,8 @@ _MAP_PRIVATE_ANONYMOUS = 0x22
 _MAP_NORESERVE = 0x4000
 _MADV_DONTNEED = 4
 _MADV_HUGEPAGE = 14
+#: Bytes of elements that are painted, too, in memory that is not filled with zeros.
+MOST_PAINTED = 1 << 20
 #: What fits an address; anything larger is refused before it is tried.
 LARGEST = 1 << 47
 
@@ -103,9 +109,37 @@ def finalize_buffer(record):
         for i in range(len(owners)):
             mem.release(owners[i])
     mem.release(fields[OLDER])
-    unmap_or_free(fields[BASE], fields[TOTAL], fields[KIND])
+    if not reuse(fields):
+        unmap_or_free(fields[BASE], fields[TOTAL], fields[KIND])
     add_to_setting(settings.LIVE_BYTES, -fields[TOTAL])
     return 0
+
+
+@kernel
+def reuse(fields):
+    """Let the pool have a buffer's memory, if it takes it."""
+    base, total, nonzero = fields[BASE], fields[TOTAL], fields[NONZERO]
+    if fields[KIND] == FROM_LIBRARY:
+        return total >= POOLED and put_in_pool(base, total, total, total, LIBRARY)
+    if fields[KIND] != MAPPED or not fields[REUSABLE]:
+        return False
+    unit = HUGE_PAGE if total >= HUGE_PAGE else PAGE
+    touched = min(round_up(max(fields[TOUCHED], nonzero), unit), total)
+    return put_in_pool(base, total, touched, nonzero, RESERVE if fields[GROWING] else PAGES)
+
+
+@kernel
+def note_used(owner, nbytes):
+    """Note how many bytes of a mapped buffer, from its first on, its last user may have changed.
+
+    Of memory with state bytes after its elements, or with guards, all counts as changed.
+    """
+    fields = record_at(owner)
+    if fields[KIND] == MAPPED and not fields[HOLDS_OWNERS]:
+        partly = fields[FIRST] == fields[BASE] and fields[STATES] == 0
+        used = min(nbytes, fields[TOTAL]) if partly else fields[TOTAL]
+        fields[NONZERO] = max(fields[NONZERO], used)
+        fields[REUSABLE] = 1
 
 
 @kernel
@@ -115,8 +149,38 @@ def no_bytes():
 
 
 @kernel
-def new_memory(count, state_count, growing):
-    """Owner of ``count`` zeroed bytes and of state bytes after them; 0 when there is no memory."""
+def ask_system(total, growing):
+    """Memory for a buffer, and its kind; address 0 for none."""
+    if total < setting(settings.MAP_THRESHOLD):
+        return mem.libc_malloc(total), FROM_LIBRARY
+    return map_pages(total, growing), MAPPED
+
+
+@kernel
+def find_memory(total, growing):
+    """Base, length and kind of memory, and what is touched and nonzero of it; base 0 for none."""
+    if total >= setting(settings.MAP_THRESHOLD):
+        total = round_up(total, PAGE)
+        kind, source = MAPPED, RESERVE if growing else PAGES
+    else:
+        kind, source = FROM_LIBRARY, LIBRARY
+    if kind == MAPPED or total >= POOLED:
+        base, length, touched, nonzero = take_from_pool(total, source)
+        if base:
+            return base, length, kind, touched, nonzero
+    base, kind = ask_system(total, growing)
+    if base == 0 and empty_pool():
+        base, kind = ask_system(total, growing)
+    used = total if kind == FROM_LIBRARY else 0
+    return base, total, kind, used, used
+
+
+@kernel
+def new_memory(count, state_count, growing, zeroed):
+    """Owner of ``count`` bytes and of state bytes after them; 0 when there is no memory.
+
+    State bytes are zeros, and so are all others where these are to be ``zeroed``.
+    """
     if count < 0 or count > LARGEST or state_count > LARGEST or not may_allocate():
         return 0
     guard = setting(settings.GUARD)
@@ -127,14 +191,10 @@ def new_memory(count, state_count, growing):
         owner = mem.allocate_finalized(8 * RECORD_FIELDS + total, finalize_buffer)
         if owner:
             base = mem.owner_payload(owner) + 8 * RECORD_FIELDS
-            mem.clear_bytes(base, total)
             _own(owner, base, total, WITH_RECORD, count, state_count)
+            _fill(owner, total, total, growing, zeroed, state_count)
         return owner
-    if total >= setting(settings.MAP_THRESHOLD):
-        kind, total = MAPPED, round_up(total, PAGE)
-        base = map_pages(total, growing)
-    else:
-        kind, base = FROM_LIBRARY, mem.libc_calloc(total, 1)
+    base, total, kind, touched, nonzero = find_memory(total, growing)
     if base == 0:
         return 0
     owner = mem.allocate_finalized(8 * RECORD_FIELDS, finalize_buffer)
@@ -142,28 +202,43 @@ def new_memory(count, state_count, growing):
         unmap_or_free(base, total, kind)
     else:
         _own(owner, base, total, kind, count, state_count)
+        _fill(owner, touched, nonzero, growing, zeroed, state_count)
     return owner
 
 
 @kernel
-def _own(owner, base, total, kind, count, state_count):
-    """Fill in a new buffer's record, and paint its guards."""
-    guard = setting(settings.GUARD)
-    fields = mem.array_at(mem.owner_payload(owner), RECORD_FIELDS, np.int64)
-    fields[BASE], fields[TOTAL], fields[KIND] = base, total, kind
-    fields[FIRST], fields[COUNT] = base + guard, count
-    fields[OLDER], fields[HOLDS_OWNERS] = 0, 0
-    fields[STATES], fields[STATE_COUNT] = base + 3 * guard + count, state_count
-    paint_around(fields[FIRST], count)
+def _fill(owner, touched, nonzero, growing, zeroed, state_count):
+    """Fill a new buffer with zeros, as far as it needs them, and paint its guards."""
+    fields, guarded = record_at(owner), setting(settings.GUARD) > 0
+    fields[TOUCHED], fields[NONZERO], fields[GROWING] = touched, nonzero, growing
+    if zeroed:
+        mem.clear_bytes(fields[BASE], min(nonzero, fields[TOTAL]))
+        fields[TOUCHED], fields[NONZERO] = max(touched, nonzero), 0
+    elif guarded:  # whoever takes them for zeros shall not have them by chance
+        paint(fields[FIRST], min(fields[COUNT], MOST_PAINTED))
+    if not zeroed and nonzero:
+        mem.clear_bytes(fields[STATES], state_count)
+    paint_around(fields[FIRST], fields[COUNT])
     if state_count:
         paint_around(fields[STATES], state_count)
+
+
+@kernel
+def _own(owner, base, total, kind, count, state_count):
+    """Fill in a new buffer's record."""
+    guard = setting(settings.GUARD)
+    fields = record_at(owner)
+    fields[BASE], fields[TOTAL], fields[KIND] = base, total, kind
+    fields[FIRST], fields[COUNT] = base + guard, count
+    fields[OLDER], fields[HOLDS_OWNERS], fields[REUSABLE] = 0, 0, 0
+    fields[STATES] = base + 3 * guard + count if state_count else 0
     add_to_setting(settings.LIVE_BYTES, total)
 
 
 @kernel
 def new_buffer(count, growing):
     """``count`` zeroed bytes that own themselves, or `no_bytes` when there is no memory."""
-    owner = new_memory(count, 0, growing)
+    owner = new_memory(count, 0, growing, True)
     if owner == 0:
         return no_bytes()
     return mem.adopt_array(owner, record_at(owner)[FIRST], count, np.uint8)

@@ -183,8 +183,8 @@ def close(s, r):
         put_cold_array(s, GRADIENTS, no_bytes())
         put_cold_array(s, SOURCES, no_bytes())
     s._closed = 1
-    s._capacity = s._size = s._layout = 0
     free(s)
+    s._capacity = s._size = s._layout = 0
     refresh(s)
     return STATUS.ok
 

@@ -184,7 +184,7 @@ def fill_lanes(s, array, lanes, r):
     copy_facts(s, lanes)
     if not (may_keep(s) and ensure_cold(lanes)):
         return STATUS.too_large
-    owned, flags = new_buffer(8 * (1 + count), False), new_memory(count + 1, 0, False)
+    owned, flags = new_buffer(8 * (1 + count), False), new_memory(count + 1, 0, False, True)
     if len(owned) == 0 or flags == 0:
         mem.release(flags)
         return STATUS.too_large

@@ -282,11 +282,12 @@ def try_capacity(s, capacity, unit, charged):
     together = more_states and (unit + 1) * capacity < setting(settings.MAP_THRESHOLD)
     data_owner = states_owner = 0
     if more_data:
-        data_owner = new_memory(capacity * unit, capacity if together else 0, not charged)
+        states, zeroed = capacity if together else 0, s._layout != UNIFORM
+        data_owner = new_memory(capacity * unit, states, not charged, zeroed)
         if data_owner == 0:
             return False
     if more_states and not (more_data and together):
-        states_owner = new_memory(capacity, 0, not charged)
+        states_owner = new_memory(capacity, 0, not charged, True)
         if states_owner == 0:
             mem.release(data_owner)
             return False

@@ -335,7 +335,7 @@ def call_entry(typingctx, entry, operation, store, request):
     return types.int64(types.int64, types.int64, types.int64, types.int64), codegen
 
 
-libc_calloc = types.ExternalFunction("calloc", types.intp(types.intp, types.intp))
+libc_malloc = types.ExternalFunction("malloc", types.intp(types.intp))
 libc_free = types.ExternalFunction("free", types.void(types.intp))
 libc_mmap = types.ExternalFunction(
     "mmap", types.intp(types.intp, types.intp, *[types.int32] * 3, types.intp)

@@ -69,7 +69,7 @@ from nbta.runtime.parallel_loops import read_in_loop, write_in_loop
 from nbta.runtime.records import value_reader
 from nbta.runtime.request import Concat
 from nbta.runtime.settings import setting
-from nbta.runtime.slots import is_free, is_sum, is_value, likely, occupy, state_place, take
+from nbta.runtime.slots import is_free, is_sum, is_value, occupy, state_place, take
 from nbta.runtime.store import FIELD
 from nbta.shapes import MAX_RANK
 from nbta.tuning import LOOP_BYTES
@@ -591,7 +591,7 @@ def _scalar_write(array, operation):
 
     @fast
     def write(store, index, value, shape):
-        if likely(is_free(store, index)) and is_item(store):
+        if is_free(store, index) and is_item(store):
             place = state_place(store, index)
             store_item(field(store, FIELD.data) + index * itemsize, value)
             occupy(store, place, index)
@@ -637,7 +637,7 @@ def _element_write(array, operation):
 
     @fast
     def write(store, index, address, shape):
-        if likely(is_free(store, index)) and fits(store, shape):
+        if is_free(store, index) and fits(store, shape):
             place, nbytes = state_place(store, index), count_items(shape) * itemsize
             copy_element(field(store, FIELD.data) + index * nbytes, address, nbytes)
             occupy(store, place, index)
@@ -781,7 +781,7 @@ def _scalar_add(array, operation):
 
     @fast
     def add(store, index, value, shape):
-        if likely(is_sum(store, index)) and is_item(store):
+        if is_sum(store, index) and is_item(store):
             target = field(store, FIELD.data) + index * itemsize
             store_item(target, load_item(target) + value)
             return
@@ -801,7 +801,7 @@ def _element_add(array, operation):
 
     @fast
     def add(store, index, address, shape):
-        if likely(is_sum(store, index)) and fits(store, shape):
+        if is_sum(store, index) and fits(store, shape):
             count = count_items(shape)
             target = field(store, FIELD.data) + index * (count * itemsize)
             sums = mem.array_at(target, count, item)

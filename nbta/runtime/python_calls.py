@@ -40,6 +40,7 @@ from nbta.runtime.memory import (
     kernel,
 )
 from nbta.runtime.numba_private import cgutils
+from nbta.runtime.pool import empty_pool
 from nbta.runtime.settings import setting
 from nbta.runtime.sharing import acquire, lend, release, take_back
 from nbta.runtime.slots import is_free, occupy, state_place, take
@@ -275,6 +276,11 @@ def guards_intact(store):
     return intact
 
 
+def return_pool():
+    """Return the memory of dropped arrays to the system."""
+    return empty_pool()
+
+
 @loaded_once
 def native(function):
     """One of this module's functions, loaded or compiled at its first use."""
@@ -302,5 +308,6 @@ _SIGNATURES = {
     name_suffix: types.Array(types.int32, 1, "C")(_WORD),
     put_suffix: _WORD(_WORD, _WORD, _WORD),
     guards_intact: types.boolean(_WORD),
+    return_pool: _WORD(),
 }
 ROUTINES = {f: Routine(f, kind, {"error_model": "numpy"}) for f, kind in _SIGNATURES.items()}

@@ -31,7 +31,7 @@ from nbta.runtime.layout import (
     tell_pattern,
     tell_slot_shape,
 )
-from nbta.runtime.memory import kernel, room
+from nbta.runtime.memory import kernel, publish_byte, room, swap_byte
 from nbta.runtime.request import (
     COUNT,
     DTYPE,
@@ -85,8 +85,28 @@ def make_readable(s, r, index):
     pattern = pattern_of(s, room(PATTERN))
     status = prepare(s, r, max(index + 1, s._size), pattern[0], pattern, 1)
     if status == STATUS.ok and s._layout == RAGGED:
-        status = fill_block(s, r, index)
+        return fill_block(s, r, index)
+    if status == STATUS.ok:
+        fill_slot(s, index)
     return status
+
+
+@kernel
+def fill_slot(s, index):
+    """Zeros for a slot of a uniform array that has no data; its memory may hold anything.
+
+    In a parallel loop the slot is claimed meanwhile, as an iteration may be about to write there.
+    """
+    place = s._states + index
+    while True:
+        state = published(place) if s._parallel else mem.load_byte(place)
+        if holds_sum(state):
+            return
+        if not s._parallel or swap_byte(place, state, state | PENDING):
+            mem.clear_bytes(slot_data(s, index), s._element_bytes)
+            if s._parallel:
+                publish_byte(place, state)
+            return
 
 
 @kernel

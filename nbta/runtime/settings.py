@@ -23,6 +23,8 @@ from nbta.runtime.memory import (
     store_int,
 )
 from nbta.runtime.request import WORDS
+from nbta.tuning import POOL_BYTES as POOL_DEFAULT
+from nbta.tuning import POOL_PLACES
 
 NAMES = (
     "next_id",  # counter after the k of a handle NAME_k
@@ -48,6 +50,9 @@ NAMES = (
     "stray",  # status of a failure in one of them, of an array that an iteration made; 0: none
     "stray_in",  # its operation
     "large",  # from this many bytes on, a call from Python lets go of the interpreter's lock
+    "pool_limit",  # bytes of dropped arrays that the process keeps (see `nbta.runtime.pool`)
+    "pool_bytes",  # ... that are so now
+    "pool_clock",  # how often memory was put there
 )
 (
     NEXT_ID,
@@ -73,12 +78,21 @@ NAMES = (
     STRAY,
     STRAY_IN,
     LARGE,
+    POOL_LIMIT,
+    POOL_BYTES,
+    POOL_CLOCK,
 ) = range(len(NAMES))
 
 NEVER = 2**62
 #: After the settings: the request of the stray failure.
 STRAY_REQUEST = len(NAMES)
-_block = (ctypes.c_int64 * (len(NAMES) + WORDS))()
+#: After that: the places of the pool of dropped memory, and the words of each.
+POOL_TABLE = STRAY_REQUEST + WORDS
+POOL_STATE, POOL_BASE, POOL_TOTAL, POOL_TOUCHED, POOL_NONZERO, POOL_KIND, POOL_AGE = range(7)
+POOL_PLACE = 8
+#: States of a place. BUSY: a thread puts memory there or takes it.
+POOL_EMPTY, POOL_BUSY, POOL_FULL = range(3)
+_block = (ctypes.c_int64 * (POOL_TABLE + POOL_PLACES * POOL_PLACE))()
 binding.add_symbol(SETTINGS_SYMBOL, ctypes.addressof(_block))
 
 
@@ -105,6 +119,7 @@ def _defaults():
     put(RELEASE_THRESHOLD, 32 << 20 if linux else NEVER)
     put(FIRST_CAPACITY, 8)
     put(ALLOCATIONS_LEFT, -1)
+    put(POOL_LIMIT, POOL_DEFAULT)
     put(EPOCH, 1)
     put(LARGE, 64 << 10)  # adding so much takes 7 us; letting go and coming back 0.9 us
     put(OBJECT_HEAD, HEAD)
@@ -134,6 +149,13 @@ def _in_child():
     put(LOCKS, 0)
     put(LOOPS, 0)
     put(EPOCH, get(EPOCH) + 1)
+    held = 0
+    for place in range(POOL_TABLE, len(_block), POOL_PLACE):
+        if _block[place + POOL_STATE] == POOL_FULL:
+            held += _block[place + POOL_TOUCHED]
+        else:
+            _block[place + POOL_STATE] = POOL_EMPTY
+    put(POOL_BYTES, held)
 
 
 if hasattr(os, "register_at_fork"):

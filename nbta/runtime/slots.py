@@ -161,18 +161,16 @@ def state_place(store, slot):
 @rule
 def is_free(store, slot):
     """Whether a slot takes its first value at once."""
-    return (
-        below(slot, field(store, FIELD.fast_write))
-        and mem.load_byte(state_place(store, slot)) == FREE
+    return likely(below(slot, field(store, FIELD.fast_write))) and likely(
+        mem.load_byte(state_place(store, slot)) == FREE
     )
 
 
 @rule
 def is_sum(store, slot):
     """Whether a gradient slot takes another term at once."""
-    return (
-        below(slot, field(store, FIELD.fast_add))
-        and mem.load_byte(state_place(store, slot)) == WRITTEN
+    return likely(below(slot, field(store, FIELD.fast_add))) and likely(
+        mem.load_byte(state_place(store, slot)) == WRITTEN
     )
 
 

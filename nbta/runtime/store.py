@@ -22,7 +22,7 @@ from numba.extending import box, intrinsic, models, register_model, unbox
 
 from nbta.runtime import memory as mem
 from nbta.runtime import settings
-from nbta.runtime.buffers import may_allocate
+from nbta.runtime.buffers import may_allocate, note_used
 from nbta.runtime.memory import INT64, kernel
 from nbta.runtime.numba_private import (
     BOX_FIELDS,
@@ -213,6 +213,11 @@ def _finalize_store(fields):
 def replace_memory(s, data_owner, data, nbytes, states_owner, states):
     """Give a store other data and state bytes; references to owners that are new pass to it."""
     old_data, old_states = s._data_owner, s._states_owner
+    if s._layout == UNIFORM:  # no slot past the size was ever marked
+        if old_data != 0 and old_data != s._owner and old_data != data_owner:
+            note_used(old_data, s._size * s._element_bytes)
+        if old_states != 0 and old_states != s._owner and old_states != states_owner:
+            note_used(old_states, s._size)
     s._data_owner = data_owner  # first: an owner keeps what it replaces
     mem.publish_int(field_address(s, FIELD.data), data)
     s._data_bytes, s._states_owner, s._states = nbytes, states_owner, states

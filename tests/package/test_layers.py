@@ -36,7 +36,7 @@ ROWS = [
     {"nbta.runtime"},
     {"nbta.kernels"},
     {"nbta.eager"},
-    {"nbta.array_memory", "nbta.display"},
+    {"nbta.array_memory", "nbta.arrow", "nbta.display"},
     {"nbta.tensor_array"},
     {"nbta.packing", "nbta.saving"},
     {"nbta.loops"},
@@ -84,7 +84,7 @@ EXTRAS = {
     "nbta.distributed": {"cloudpickle", "dask", "distributed"},
     "nbta.display": {"matplotlib"},
     "nbta.inspect": {"graphviz", "matplotlib"},
-    "nbta.interop": {"jax", "pytensor", "torch"},
+    "nbta.interop": {"awkward", "jax", "pytensor", "torch"},
 }
 
 

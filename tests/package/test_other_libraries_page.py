@@ -30,6 +30,11 @@ PROGRAMS = {
         ["pytensor", "pymc"],
         "abs(trace.posterior['rate'].values.mean() - 0.7) < 0.05",
     ),
+    "Awkward and Arrow": (
+        ["awkward", "pyarrow"],
+        "longest == 3 and [len(x) for x in again] == [3, 0, 2]"
+        " and str(column.type) == 'large_list<item: double>'",
+    ),
     "pandas and xarray": (["pandas"], "by_day.shape == (60,) and abs(by_day).max() > 0.0"),
 }
 

@@ -109,6 +109,7 @@ def work():
     from nbta.runtime import settings
 
     settings.put(settings.MAP_THRESHOLD, settings.NEVER)
+    settings.put(settings.POOL_LIMIT, 0)  # what is dropped is freed, so that later uses are seen
     settings.put(settings.FIRST_CAPACITY, 1)
     for workload in test_memory.WORKLOADS:
         for k in range(6):
@@ -182,6 +183,7 @@ def plant():
     from nbta.runtime.buffers import new_buffer
 
     settings.put(settings.MAP_THRESHOLD, settings.NEVER)
+    settings.put(settings.POOL_LIMIT, 0)  # what is dropped is freed, so that later uses are seen
     nbta.TensorArray("float64", 1).write(0, 1.0).read(0)
 
     @njit
