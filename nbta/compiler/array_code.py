@@ -22,6 +22,7 @@ from nbta.graph.operation import HANDLE
 from nbta.graph.order import ordered
 from nbta.graph.views import arguments, variables_in
 from nbta.loops import Constant, accumulate, assign, both, call, do, either, otherwise, over, when
+from nbta.loops.jamming import Anew
 from nbta.loops.nodes import ZERO, as_node
 from nbta.ops.arrays.index_lists import (
     GATHER_SLOT_LIST,
@@ -276,6 +277,7 @@ class ArrayCode:
         self.ahead: dict = {}  # places that were taken before the operation that writes
         self.stored: dict = {}  # the place of a tensor in an array
         self.reserved: set = set()  # writes for which there is room already
+        self.anew: dict = {}  # packed arrays of numbers, by the names of their buffers
 
     def has(self, op) -> bool:
         """Whether an operation is one on a plain array."""
@@ -748,6 +750,9 @@ def _create_packed(code, op, array):
     array.length = code.variable(ZERO, "l")
     array.limit = code.variable(_room_of(array), "m")
     code.add(code.pointer(array.data, array.word(rt.DATA)))
+    if not array.rank:
+        limit, name = array.limit.id, array.data.name.id
+        code.arrays.anew[name] = Anew(limit, array.record)
     code.bind(op.outputs[0], _HANDLE)
     code.bind(op.outputs[1], _FLOW)
 

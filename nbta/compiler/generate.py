@@ -28,6 +28,7 @@ from nbta.loops import (
     several,
 )
 from nbta.loops.building import finished
+from nbta.loops.jamming import jammed
 from nbta.loops.nodes import as_node
 from nbta.loops.structure import Sizes
 from nbta.runtime.intrinsics import NOT_A_NUMBER, OK, RESIZED
@@ -172,7 +173,8 @@ def generate(program, emitter=Emitter) -> Generated:
             code.add(leave(negated(agrees), Return(as_node(RESIZED))))
     code.add(Return(as_node(OK)))
     found.function = Function(
-        tuple(finished(code.top)), {name.id: number for name, number in code.numbers.values()}
+        jammed(finished(code.top), code.arrays.anew),
+        {name.id: number for name, number in code.numbers.values()},
     )
     found.source = str(found.function)
     found.initial = code.initial

@@ -35,6 +35,7 @@ Each module is one thing that is done with nodes:
   program);
 - `interpreting` runs it without compiling: a second oracle, beside the executor of graphs;
 - `versions` makes two versions of a block, in one of which nothing asks for a guard;
+- `jamming` goes through several iterations of an outer loop at once (unroll and jam);
 - `structure` tells which statements are equal but for names and numbers, for outlining;
 - `saving` makes bytes of functions for the disk, and functions of these.
 
