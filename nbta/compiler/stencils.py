@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from nbta.codegen.values import Block, product, total, typed
 from nbta.compiler.access_sets import differ, is_of_its_iteration, touched, users_in
+from nbta.compiler.access_sets import indices_of as places_of
 from nbta.compiler.induction import Counts, Linear
 from nbta.compiler.loop_ends import Between
 from nbta.compiler.sums import FLOATS, Sums, has_plain_branches, is_independent
@@ -25,6 +26,7 @@ from nbta.graph.views import Loop, Variable, is_body_of_branch
 from nbta.loops import Constant, assign, call, do, either, negated, over, when
 from nbta.loops.nodes import ZERO
 from nbta.ops.indexing.items import ADD_ITEM, SYMBOLIC
+from nbta.ops.loops.iteration_counts import is_integer
 from nbta.tuning import COUNTED_ITERATIONS, STENCIL_ITERATIONS, STENCIL_STRETCH, STENCIL_WIDTH
 
 
@@ -95,7 +97,9 @@ def stencils(
 def _additions(variable, users, counts) -> list[Operation]:
     """What adds items to an array, in order, where else iterations only touch items of their own.
 
-    Those are none that an iteration adds to, as they are in another row of the array.
+    Those are none that an iteration adds to, as they are in another row of the array; or no later
+    iteration comes to what one adds to, as in the gradient of ``v[i] = v[i] + v[i + 1]``, so that
+    it may be added after all of them.
     """
     if variable.parameter.spec.rank == 0 or variable.parameter.dtype not in FLOATS:
         return []
@@ -105,13 +109,42 @@ def _additions(variable, users, counts) -> list[Operation]:
     additions = [op for op in use.changes if op.record is ADD_ITEM]
     changes = [op for op in use.changes if op.record is not ADD_ITEM]
     alone = all(
-        differ(counts, one, other, body) for one in (*use.reads, *changes) for other in additions
+        differ(counts, one, other, body) or _comes_before(counts, one, other, use, body)
+        for one in (*use.reads, *changes)
+        for other in additions
     ) and all(
         differ(counts, one, other, body) or is_of_its_iteration(counts, one, other, body)
         for one in (*use.reads, *changes)
         for other in changes
     )
     return additions[::-1] if alone else []
+
+
+def _comes_before(counts, access, addition, use, body) -> bool:
+    """Whether a read or change of an item comes before all that an addition does to that item."""
+    pairs = zip(places_of(access), places_of(addition), strict=True)
+    forms = [[_affine(counts, index, body) for index in pair] for pair in pairs]
+    if any(None in pair for pair in forms):
+        return False
+    *around, ((start, step), (first, their)) = forms
+    gap = (first - start) * step
+    if step != their or abs(step) != 1 or gap.terms or any(a != b or a[1] for a, b in around):
+        return False
+    return gap.constant < 0 or (gap.constant == 0 and _is_earlier(access, addition, use, body))
+
+
+def _affine(counts, index, body):
+    if type(index) is int:
+        return (Linear(index), 0) if index >= 0 else None
+    return counts.affine(index, body) if isinstance(index, Tensor) and is_integer(index) else None
+
+
+def _is_earlier(access, addition, use, body):
+    """Whether an access comes before an addition in each iteration."""
+    if any(op.graph is not body for op in (*use.reads, *use.changes)):
+        return False
+    later = {op.outputs[0] for op in use.changes[: use.changes.index(addition) + 1]}
+    return access.outputs[0] not in later and access.inputs[0] not in later
 
 
 def indices_of(op) -> list[Tensor | int]:
