@@ -108,8 +108,8 @@ def carried(loop: Loop, counts: Counts) -> list[Carried]:
             own = [op for op in later if _adds_to_next(op, taken, variable, counts)]
             in_branch = any(op.graph is not body for op in own)
             if own and (in_branch or len(own) + 1 < len(use.changes)):
-                is_left = all(op.graph is body for op in use.changes if op.record is SET_ITEM)
-                found.append(Carried(use.reads[0], own, variable, not is_left))
+                is_set = all(op.graph is body for op in use.changes if op.record is SET_ITEM)
+                found.append(Carried(use.reads[0], own, variable, not is_set))
     left = [each for each in found if each.is_left]
     # each costs a store in iterations that are skipped: with two, `hvp` of dynamic time warping
     # takes 1.08 times as long
