@@ -1341,7 +1341,7 @@ class Emitter(Code):
         return None
 
     def _promoted_addition(self, store):
-        op, promoted = self._op, self._promoted.get(self._op.graph)
+        op, promoted = self._op, self._promoted_in(self._op.graph)
         if promoted is None or not promoted.holds(op, self.values[op.outputs[0]]):
             return self.add(store)
         with self.nest(when(promoted.guard)):
@@ -1350,9 +1350,15 @@ class Emitter(Code):
             self.add(*promoted.added(op, self.scalar(op.inputs[1])))
         return None
 
+    def _promoted_in(self, graph):
+        """The promoted items of the loop whose body a graph is, or is a branch of; or None."""
+        while is_body_of_branch(graph):
+            graph = graph.outer
+        return self._promoted.get(graph)
+
     def _note_promoted(self, op):
         """Let a read give what is in a register."""
-        promoted = self._promoted.get(op.graph)
+        promoted = self._promoted_in(op.graph)
         if op.record is not GETITEM or promoted is None:
             return
         if promoted.holds(op, self.values[op.inputs[0]]):

@@ -7,13 +7,16 @@ of values to be recorded (Hascoet, Naumann and Pascual, "To be recorded" analysi
 automatic differentiation, 2005).
 
 That a write in a later iteration, or later in the same one, goes to another item is shown along one
-axis: the indices of both are linear forms in the numbers of iterations, and one is proven to be
-greater. This is the dependence test of compilers, direction by direction (Banerjee, Dependence
+axis, or along a diagonal of two: the indices of both, or the differences or sums of two of them,
+are linear forms in the numbers of iterations, and one is proven to be greater. In a table over
+pairs of ends, as those of matrix chains and of parsing are, an item depends on those of shorter
+spans. This is the dependence test of compilers, direction by direction (Banerjee, Dependence
 Analysis, 1997): for a later iteration of each loop around both, the loops around that in the same
 one.
 """
 
 from collections.abc import Iterator
+from itertools import combinations
 from typing import NamedTuple
 
 from nbta.compiler.induction import Counts, Iteration, Linear, depth, is_outside
@@ -124,8 +127,12 @@ class _Forms:
         self._read = self._indices(item)
 
     def _indices(self, item):
-        """The least and the greatest index of each axis."""
-        return [self._range(p) for p in indexes_of(item.key, item.scalars, item.array.spec.shape)]
+        """The least and the greatest index of each axis, and of each diagonal of two."""
+        parts = indexes_of(item.key, item.scalars, item.array.spec.shape)
+        found = [self._range(part) for part in parts]
+        return found + [
+            _between(one, other, sign) for one, other in combinations(found, 2) for sign in (1, -1)
+        ]
 
     def _range(self, part):
         """Linear forms that the indices of an axis lie between; None for what is not known.
@@ -197,3 +204,9 @@ class _Forms:
     def _is_inner(self, atom, same):
         around = type(atom) is Iteration and lies_in(atom.body, self._bodies[-1])
         return around and not any(atom.body is body for body in same)
+
+
+def _between(one, other, sign):
+    """The least and the greatest of sums of two indices, or of differences; None for unknown."""
+    ends = zip(one, other if sign > 0 else other[::-1], strict=True)
+    return tuple(None if None in pair else pair[0] + pair[1] * sign for pair in ends)

@@ -21,10 +21,11 @@ from nbta.compiler.induction import Counts, Linear
 from nbta.compiler.sums import FLOATS
 from nbta.graph.graph import SubGraph
 from nbta.graph.operation import DATA, Operation, Tensor
-from nbta.graph.views import Loop, Variable
+from nbta.graph.views import Branch, Loop, Variable
 from nbta.loops import Load, Name, assign, call, do, either, negated, over, select, when
 from nbta.loops.nodes import ZERO, as_node
 from nbta.ops.indexing.items import ADD_ITEM, GETITEM, SET_ITEM
+from nbta.ops.loops.branch import CASE
 from nbta.ops.loops.iteration_counts import is_integer
 from nbta.tuning import COUNTED_ITERATIONS, PARTED_ITERATIONS, WATCHED_ITERATIONS
 
@@ -70,12 +71,26 @@ class Carried(NamedTuple):
 
     In the gradient of ``c[i, j] = f(c[i - 1, j], c[i, j - 1])`` an iteration over ``j`` takes what
     is in an item, and adds to two others, of which the next iteration takes one. Without the other
-    one LLVM has the sum in a register by itself, and a recurrence takes 1.06 times as long so.
+    one LLVM has the sum in a register by itself, and a recurrence takes 1.06 times as long so. In a
+    branch it has not: value and gradient of a recurrence over the largest number so far took 4.9
+    times the function, as each iteration waited for what the one before had just stored.
+
+    Attributes
+    ----------
+    read : Operation
+        Of the item that an iteration takes.
+    additions : list of Operation
+        To the one that the next iteration takes, in branches of the body, too.
+    variable : Variable
+        The array.
+    is_left : bool
+        Whether a branch sets the item, which stays as it is where another one runs.
     """
 
     read: Operation
     additions: list[Operation]
     variable: Variable
+    is_left: bool
 
 
 def carried(loop: Loop, counts: Counts) -> list[Carried]:
@@ -89,21 +104,24 @@ def carried(loop: Loop, counts: Counts) -> list[Carried]:
         use = touched(variable, users)
         taken = None if use is None else _taken(use, variable.loop.body, counts)
         if taken is not None:
-            later = _after_its_set(use, variable)
+            body, later = variable.loop.body, _after_its_set(use, variable)
             own = [op for op in later if _adds_to_next(op, taken, variable, counts)]
-            if own and len(own) + 1 < len(use.changes):
-                found.append(Carried(use.reads[0], own, variable))
-    return found
+            in_branch = any(op.graph is not body for op in own)
+            if own and (in_branch or len(own) + 1 < len(use.changes)):
+                is_set = all(op.graph is body for op in use.changes if op.record is SET_ITEM)
+                found.append(Carried(use.reads[0], own, variable, not is_set))
+    left = [each for each in found if each.is_left]
+    # each costs a store in iterations that are skipped: with two, `hvp` of dynamic time warping
+    # takes 1.08 times as long
+    return found if len(left) < 2 else [each for each in found if not each.is_left]
 
 
 def _taken(use, body, counts):
     """By axis, the index of the one item that an iteration reads, and sets; or None."""
     sets = [op for op in use.changes if op.record is SET_ITEM]
-    if (
-        len(use.reads) != 1
-        or len(sets) != 1
-        or not all(op.graph is body and _is_number(op) for op in (*use.reads, *sets))
-    ):
+    if len(use.reads) != 1 or len(sets) != 1 or use.reads[0].graph is not body:
+        return None
+    if not all(map(_is_number, (*use.reads, *sets))):
         return None
     forms, others = ([counts.affine(i, body) for i in indices_of(op)] for op in (*use.reads, *sets))
     steps = [form[1] for form in forms if form is not None]
@@ -129,7 +147,7 @@ def _is_number(op):
 def _adds_to_next(op, taken, variable, counts):
     """Whether an addition goes to what the next iteration takes."""
     body = variable.loop.body
-    if op.record is not ADD_ITEM or op.graph is not body or not _is_number(op):
+    if op.record is not ADD_ITEM or not _is_number(op):
         return False
     forms = [counts.affine(index, body) for index in indices_of(op)]
     return None not in forms and all(
@@ -139,13 +157,30 @@ def _adds_to_next(op, taken, variable, counts):
 
 
 def _after_its_set(use, variable) -> list[Operation]:
-    """Additions of an iteration after it has set the item that it read just before."""
+    """Additions of an iteration after it has set the item that it read just before.
+
+    Those of a branch are among them if it is the only one that changes the array.
+    """
     version, found = variable.following, []
-    while version is not variable.parameter and version.op.record is ADD_ITEM:
-        found.append(version.op)
-        version = version.op.inputs[0]
-    is_set = version is not variable.parameter and version.op.record is SET_ITEM
-    return found if is_set and version.op.inputs[0] is use.reads[0].inputs[0] else []
+    while version is not variable.parameter and version.op.record is not SET_ITEM:
+        op = version.op
+        if op.record is ADD_ITEM:
+            found.append(op)
+            version = op.inputs[0]
+        elif op.record is CASE:
+            ends = [branch.outputs[version.index] for branch in Branch(op).branches]
+            changed = [end for end in ends if end not in end.graph.sources]
+            if len(changed) != 1:
+                return []
+            version = changed[0]
+        else:
+            version = version.graph.sources[version]
+    if version is variable.parameter:
+        return []
+    before, read = version.op.inputs[0], use.reads[0].inputs[0]
+    while before is not read and before in getattr(before.graph, "sources", ()):
+        before = before.graph.sources[before]
+    return found if before is read else []
 
 
 def promotable(loop: Loop, counts: Counts) -> list[Item]:
@@ -279,6 +314,7 @@ class Promoted:
             self._names |= dict.fromkeys((each.read, *each.additions), name)
             self._array |= dict.fromkeys((each.read, *each.additions), blocks[each.variable])
         self._added_to = {each.read for each in moving}
+        self._left = {each.read for each in moving if each.is_left}
 
     @property
     def is_plain(self) -> bool:
@@ -350,7 +386,9 @@ class Promoted:
                 yield assign(name, typed(first, self._array[item.op].dtype))
         for each in self._moving:
             operations = (each.read, *each.additions)
-            if all(self._are_within(body, op, enumerate(indices_of(op))) for op in operations):
+            pairs = [(op, enumerate(indices_of(op))) for op in operations]
+            # after a part the next iteration's item is there, whichever branch would add to it
+            if all(self._are_within(body, *pair, is_always=True) for pair in pairs):
                 self._held.update(operations)
                 name = self._names[each.read]
                 self._sums[name] = self._place(each.read)  # after a part, the next iteration's
@@ -365,17 +403,20 @@ class Promoted:
     def _zero(self, op):
         return self._code.number(self._array[op].dtype.type(0))
 
-    def _are_within(self, body, op, indices):
-        """Whether indices are proven to be within axes where no guard holds."""
+    def _are_within(self, body, op, indices, *, is_always=False):
+        """Whether indices are proven to be within axes where no guard holds.
+
+        Those of branches are where the branch runs, or ``is_always``.
+        """
         dimensions = self._array[op].dimensions
         return all(
-            self._is_within(body, index, axis, op.inputs[0], dimensions[axis])
+            self._is_within(body, index, axis, op.inputs[0], dimensions[axis], is_always)
             for axis, index in indices
         )
 
-    def _is_within(self, body, index, axis, x, dimension):
+    def _is_within(self, body, index, axis, x, dimension, is_always):
         code, counts = self._code, self._code.counts
-        graph = body if type(index) is int else index.graph
+        graph = body if is_always or type(index) is int else index.graph
         if counts.is_within(index, counts.length(x, axis), graph):
             return True
         if type(index) is not int:
@@ -402,11 +443,15 @@ class Promoted:
         return [assign(name, call("fast_add", name, value))]
 
     def read(self, op, name) -> list:
-        """Lines that let a name have what is in an item, where no guard holds."""
+        """Lines that let a name have what is in an item, where no guard holds.
+
+        Where a branch sets the item, the sum goes there, as another one may leave it as it is.
+        """
         own, dtype = self._names[op], self._array[op].dtype
         if op not in self._added_to:
             return [assign(name, own)]
-        return [
+        lines = [
             assign(name, typed(name + own, dtype)),
             assign(own, typed(self._zero(op), dtype)),
         ]
+        return [*lines, assign(self._place(op), name)] if op in self._left else lines

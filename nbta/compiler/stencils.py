@@ -101,7 +101,9 @@ def stencils(
 def _additions(variable, users, counts) -> list[Operation]:
     """What adds items to an array, in order, where else iterations only touch items of their own.
 
-    Those are none that an iteration adds to, as they are in another row of the array.
+    Those are none that an iteration adds to, as they are in another row of the array; or no later
+    iteration comes to what one adds to, as in the gradient of ``v[i] = v[i] + v[i + 1]``, so that
+    it may be added after all of them.
     """
     if variable.parameter.spec.rank == 0 or variable.parameter.dtype not in FLOATS:
         return []
@@ -111,13 +113,41 @@ def _additions(variable, users, counts) -> list[Operation]:
     additions = [op for op in use.changes if op.record is ADD_ITEM]
     changes = [op for op in use.changes if op.record is not ADD_ITEM]
     alone = all(
-        differ(counts, one, other, body) for one in (*use.reads, *changes) for other in additions
+        differ(counts, one, other, body) or _comes_before(counts, one, other, use, body)
+        for one in (*use.reads, *changes)
+        for other in additions
     ) and all(
         differ(counts, one, other, body) or is_of_its_iteration(counts, one, other, body)
         for one in (*use.reads, *changes)
         for other in changes
     )
     return additions[::-1] if alone else []
+
+
+def _comes_before(counts, access, addition, use, body) -> bool:
+    """Whether a read or change of an item comes before all that an addition does to that item."""
+    pairs = zip(indices_of(access), indices_of(addition), strict=True)
+    forms = [[_affine(counts, index, body) for index in pair] for pair in pairs]
+    if any(None in pair for pair in forms):
+        return False
+    *around, ((start, step), (first, their)) = forms
+    gap = (first - start) * step
+    if step != their or abs(step) != 1 or gap.terms or any(a != b or a[1] for a, b in around):
+        return False
+    return gap.constant < 0 or (gap.constant == 0 and _is_earlier(access, addition, use, body))
+
+
+def _affine(counts, index, body):
+    form = counts.unwrapped(index)
+    return None if form is None else counts.affine_form(form, body)
+
+
+def _is_earlier(access, addition, use, body):
+    """Whether an access comes before an addition in each iteration."""
+    if any(op.graph is not body for op in (*use.reads, *use.changes)):
+        return False
+    later = {op.outputs[0] for op in use.changes[: use.changes.index(addition) + 1]}
+    return access.outputs[0] not in later and access.inputs[0] not in later
 
 
 def _stencil(variable, additions, counts) -> Stencil | None:

@@ -310,7 +310,7 @@ class _Moved(NamedTuple):
 
 
 def _moved(version) -> _Moved:
-    is_choice, others = False, 0
+    is_choice, others, chosen = False, 0, set()
     while version is not None and version.op.record in (SET_ITEM, ADD_ITEM, CASE):
         op = version.op
         if op.record is CASE:
@@ -320,8 +320,10 @@ def _moved(version) -> _Moved:
             version = ways[0].before
         else:
             if op.record is ADD_ITEM:
-                is_chosen = _is_chosen(op.inputs[1])
-                is_choice, others = is_choice or is_chosen, others + (not is_chosen)
+                choice = _choice(op.inputs[1])
+                is_choice = is_choice or choice is not None
+                others += choice is None or choice in chosen  # that one goes to several items
+                chosen.add(choice)
             version = op.inputs[0]
     before = None if version is None else getattr(version.graph, "sources", {}).get(version)
     return _Moved(is_choice, others, before)
@@ -334,18 +336,24 @@ def _most_taken(graph, taken):
     return own + sum(max(_most_taken(way, taken) for way in subgraphs(op)) for op in cases)
 
 
-def _is_chosen(value):
-    """Whether a value is an adjoint or zero, as a truth value says."""
+def _choice(value) -> Tensor | None:
+    """What chooses between an adjoint and zero, where a value is a multiple of that; or None."""
     op = value.op
     if op.record is WHERE:
-        return any(map(_is_zero, op.inputs[1:])) or any(map(_is_chosen, op.inputs[1:]))
+        return value if any(map(_is_zero, op.inputs[1:])) or _any_choice(op.inputs[1:]) else None
     if op.record is CASE:
-        return any(_is_chosen(branch.outputs[value.index]) for branch in Branch(op).branches)
+        ends = (branch.outputs[value.index] for branch in Branch(op).branches)
+        return value if _any_choice(ends) else None
     source = getattr(value.graph, "sources", {}).get(value)
     if source is not None and source.graph.owner is not None and not is_loop(value.graph.owner):
-        return _is_chosen(source)
+        return _choice(source)
     linear = op.record in (multiply.record, SCALE, SCALE_BACK, IDENTITY) or op.record.linear
-    return bool(linear) and op.record is not GETITEM and any(map(_is_chosen, op.inputs))
+    choices = map(_choice, op.inputs if linear and op.record is not GETITEM else ())
+    return next((choice for choice in choices if choice is not None), None)
+
+
+def _any_choice(values):
+    return any(_choice(value) is not None for value in values)
 
 
 def _is_zero(tensor):

@@ -262,6 +262,57 @@ def an_array_of_each_iteration(x):
     return loop(3, iteration, 0.5)
 
 
+def spans(m, other):
+    """A table over pairs of ends, by lengths, whose items read those of other spans."""
+    n, t = len(m), np.sin(m)
+    for span in range(2, n):
+        for i in range(n - span):
+            for k in range(i + 1, i + span):
+                t[i, i + span] += m[k, i] * t[i, k] * t[k + other, i + span]
+    return np.sum(t[0])
+
+
+@final
+def shorter_spans(m):
+    return spans(m, 0)
+
+
+@taped
+def spans_as_long(m):
+    """The same item is changed again for the next place between its ends."""
+    n, t = len(m), np.sin(m)
+    for span in range(2, n):
+        for i in range(n - span):
+            for k in range(i + 1, i + span):
+                t[i, i + span] = m[k, i] * t[i, i + span] * t[i, k]
+    return np.sum(t[0])
+
+
+@taped
+def spans_of_the_other_end(m):
+    """One end further, a span may be one that is longer by an item, and so is changed later."""
+    return spans(m, -1)
+
+
+@final
+def anti_diagonals(m):
+    """By sums of indices: what an item reads was written for smaller ones."""
+    n, t = len(m), np.sin(m)
+    for total in range(2, n):
+        for i in range(1, total):
+            t[i, total - i] = m[i, total - i] * t[i - 1, total - i] * t[i, total - i - 1]
+    return np.sum(t)
+
+
+@taped
+def anti_diagonals_of_the_next(m):
+    n, t = len(m), np.sin(m)
+    for total in range(2, n - 1):
+        for i in range(1, total):
+            t[i, total - i] = m[i, total - i] * t[i + 1, total - i]
+    return np.sum(t)
+
+
 @taped
 def a_branch_that_writes(x):
     def iteration(i, a):

@@ -369,3 +369,73 @@ def test_gradients_of_recurrences_in_tables():
         np.testing.assert_allclose(found[1], expected[1], rtol=1e-11, atol=1e-14)
     assert re.search(r"^ +(r\d+) = fast_add\(\1, ", compact_source(ways[0]), re.M)
     check_grads(f, (np.random.default_rng(1).uniform(0.1, 1.0, (2, 14)),))
+
+
+def best_of_intervals(w, ends):
+    """Weights of intervals that do not overlap, of which each follows an earlier one."""
+    best = np.zeros(len(w) + 1)
+    for i in range(1, len(w) + 1):
+        best[i] = max(best[i - 1], w[i - 1] + best[min(ends[i - 1], i - 1)])
+    return best[-1] * best[-1] + best[len(w) // 2]
+
+
+def largest_so_far(w, ends):
+    m = w * w
+    for i in range(1, len(w)):
+        m[i] = max(m[i - 1], w[i])
+    return np.sum((m - w) ** 2)
+
+
+@pytest.mark.parametrize("f", [best_of_intervals, largest_so_far])
+def test_sums_that_the_next_iteration_takes_in_a_branch(f):
+    ways = [nbta.value_and_grad(f, compiled=kind) for kind in (True, False)]
+    for n in (40, 5, 1030, 12):
+        made = np.random.default_rng(n)
+        w, ends = made.normal(size=n), made.integers(0, n, n)
+        found, expected = (way(w, ends) for way in ways)
+        np.testing.assert_allclose(found[0], f(w, ends), rtol=1e-12)
+        np.testing.assert_allclose(found[1], expected[1], rtol=1e-11, atol=1e-14)
+    assert re.search(r"^ +(r\d+) = fast_add\(\1, ", compact_source(ways[0]), re.M)
+    check_grads(lambda w: f(w, ends), (w,), order=2)
+
+
+def test_a_sum_that_cancels_an_item_leaves_zero_where_a_branch_would_clear_it():
+    def f(y, x, places):
+        def iteration(k, y):
+            j = x.shape[0] - 1 - k
+            a = y[j]
+
+            def moved():
+                z = nbta.add_item(nbta.set_item(y, j, 0.0), places[j], a * x[j])
+                return nbta.add_item(z, j - 1, a)
+
+            return nbta.cond(a != 0.0, moved, lambda: y)
+
+        return ranged(x.shape[0] - 1, iteration, y)
+
+    made = np.random.default_rng(2)
+    plain = nbta.function(f, compiled=True)
+    for n in (30, 7, 1300):
+        y, x, places = made.integers(-1, 2, n) * 1.0, made.integers(-1, 2, n) * 1.0, np.arange(n)
+        places = np.maximum(places - made.integers(1, 4, n), 0)
+        expected = nbta.function(f, compiled=False)(y, x, places)
+        np.testing.assert_array_equal(plain(y, x, places), expected)
+    assert re.search(r"^ +(r\d+) = fast_add\(\1, ", compact_source(plain), re.M)
+
+
+def test_no_item_before_an_array_is_added_to_after_a_branch_that_guards_it():
+    def f(y, x):
+        def iteration(k, y):
+            j = x.shape[0] - 1 - k
+            a = y[j]
+            y = nbta.set_item(y, j, 0.0)
+            y = nbta.add_item(y, j, 0.5 * a)
+            return nbta.cond(j > 0, lambda: nbta.add_item(y, j - 1, a * x[j]), lambda: y)
+
+        return ranged(x.shape[0], iteration, y)
+
+    plain = nbta.function(f, compiled=True)
+    for n in (30, 7, 1300):
+        y, x = np.random.default_rng(n).normal(size=(2, n))
+        expected = nbta.function(f, compiled=False)(y, x)
+        np.testing.assert_allclose(plain(y, x), expected, rtol=1e-12)

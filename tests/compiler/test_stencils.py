@@ -177,6 +177,17 @@ def looked_at(i, h, x):
     return nbta.add_item(nbta.add_item(h, i, x[i]), i + 1, h[i])
 
 
+def ahead(i, h, x):
+    """Later iterations look at what this one adds to."""
+    h = nbta.set_item(h, i, x[i] * h[i])
+    return nbta.add_item(nbta.add_item(h, i, x[i]), i + 1, h[i])
+
+
+def before_it_is_set(i, h, x):
+    h = nbta.add_item(nbta.add_item(h, i, x[i]), i - 1, x[i])
+    return nbta.set_item(h, i, x[i])
+
+
 def recurrent(i, h, x):
     return nbta.set_item(nbta.add_item(nbta.add_item(h, i, x[i]), i + 1, x[i]), i - 1, 0.0)
 
@@ -198,12 +209,32 @@ def fixed(i, h, x):
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("change", [alone, looked_at, recurrent, far, moving, wide, fixed])
+@pytest.mark.parametrize(
+    "change", [alone, looked_at, ahead, before_it_is_set, recurrent, far, moving, wide, fixed]
+)
 def test_other_loops_add_at_once(change):
     def f(h, x):
         return ranged(1, 20, lambda i, h: change(i, h, x), h)
 
     assert not has_rows(both(f, *np.random.default_rng(3).normal(size=(2, 60))))
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("step", [1, -1])
+def test_items_that_no_later_iteration_comes_to(step):
+    def f(h, x):
+        def iteration(i, h):
+            a = h[i]
+            h = nbta.set_item(h, i, -0.5 * a)
+            h = nbta.add_item(h, i - step, a)
+            return nbta.add_item(nbta.add_item(h, i, x[i]), i - 2 * step, -a)
+
+        n = h.shape[0]
+        return ranged(*((2, n - 2) if step > 0 else (n - 3, 1)), iteration, h, step=step)
+
+    made = np.random.default_rng(8)
+    for n in (9, 12, 40, 1100):
+        assert has_rows(both(f, *made.normal(size=(2, n)) * 10.0 ** made.integers(-9, 9, (2, n))))
 
 
 @pytest.mark.smoke
@@ -288,7 +319,16 @@ def wave(u, k, c):
     return np.sum(u * u) + np.sum(np.sin(before))
 
 
-@pytest.mark.parametrize("f", [heat, plate, wave])
+def in_place(u, k, c):
+    """Old neighbours ahead, whose adjoints no later iteration comes to."""
+    u = u.copy()
+    for _ in range(4):
+        for i in range(1, len(u) - 2):
+            u[i] = u[i] + 0.3 * k[i] * (u[i + 1] - u[i] * u[i + 2])
+    return np.sum(u * u) * c
+
+
+@pytest.mark.parametrize("f", [heat, plate, wave, in_place])
 def test_gradients_of_both_orders(f):
     u, k = np.random.default_rng(6).uniform(0.1, 0.9, (2, 12))
     nbta.testing.check_grads(f, (u, k, 0.3), order=1 if f is plate else 2)
