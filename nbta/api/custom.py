@@ -371,7 +371,8 @@ def _as_dispatcher(function: Any) -> Any:
     Functions of ctypes are meant that say what they take and give, and ``numba.cfunc``.
     """
     called = _by_address(function)
-    if not isinstance(called, ctypes._CFuncPtr) or called.argtypes is None:
+    is_pointer = isinstance(called, ctypes._CFuncPtr)  # type: ignore[attr-defined]
+    if not is_pointer or called.argtypes is None:
         return function
 
     def made() -> Any:

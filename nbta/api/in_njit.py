@@ -296,6 +296,8 @@ def _are_slots_known() -> bool:
 
     class Sample:
         __slots__ = ("a", "b")
+        a: Any
+        b: Any
 
     sample = Sample()
     sample.a, sample.b = object(), object()
