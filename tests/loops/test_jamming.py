@@ -4,10 +4,11 @@ import random
 
 import numpy as np
 import pytest
+import read_code
 from numba import njit
 
 import nbta
-from nbta.loops import Block, Function, text
+from nbta.loops import Block, Function
 from nbta.loops.interpreting import Interpreter
 from nbta.loops.jamming import Anew, jammed
 from nbta.testing import check_grads
@@ -50,7 +51,7 @@ TAIL = """        s = float64(s + q)
 
 
 def function(lines):
-    return text.function(HEAD + "".join(f"        {line}\n" for line in lines) + TAIL, Block)
+    return read_code.function(HEAD + "".join(f"        {line}\n" for line in lines) + TAIL, Block)
 
 
 def changed(made):
