@@ -38,7 +38,7 @@ def is_constant(value) -> bool:
     """Whether a value is a text, a member of an enumeration that is no number, or None."""
     if isinstance(value, enum.Enum):
         return not isinstance(value, int | float | complex)
-    return type(value) in (str, bytes, _NONE)
+    return type(value) in (str, _NONE)
 
 
 def _number(constant):
