@@ -263,16 +263,16 @@ Dispatcher = _private(
     "tells users' compiled functions from others",
     "compiled programs would call them by way of Python",
 )
-CFunc = _private(
-    "numba.core.ccallback.CFunc",
-    "tells users' functions of numba.cfunc from others",
-    "compiled programs would call them by way of Python",
-)
 _FunctionCompiler = _private(
     "numba.core.dispatcher._FunctionCompiler",
     "compiles parts of kernels without wrappers and machine code of their own",
     "the first use of an array would take 24 s in place of 6",
     "_customize_flags _compile_core",
+)
+CFunc = _private(
+    "numba.core.ccallback.CFunc",
+    "tells users' functions of numba.cfunc from others",
+    "compiled programs would call them by way of Python",
 )
 NumbaWarning = _private(
     "numba.core.errors.NumbaWarning",

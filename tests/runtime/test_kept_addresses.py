@@ -15,6 +15,7 @@ from numba import njit, typeof
 from numba.core.runtime import _nrt_python
 
 import nbta
+from nbta import arrow
 from nbta.api import cached_callers
 from nbta.compiler import build
 from nbta.eager import Request
@@ -30,7 +31,7 @@ ROWS = {}
 #: Where an expression looks like an address and native code gets none.
 OTHER_USES = {
     "api/tracing.py", "bitwise.py", "ops/core/filling.py", "distributed.py", "codegen/fusion.py",
-    "execution/runner.py", "graph/operation.py", "locations.py", "saving.py",
+    "execution/runner.py", "graph/operation.py", "locations.py", "loops/saving.py", "saving.py",
     "runtime/numba_private.py",
 }  # fmt: skip
 _TAKES = re.compile(
@@ -399,3 +400,19 @@ def test_what_callers_from_the_disk_call_lives(monkeypatch):
     del module.g
     gc.collect()
     assert found == cached_callers._holders[symbol].words.ctypes.data
+
+
+@row("structs of Arrow's C data interface, and columns")
+def test_columns_of_arrow_live_as_long_as_their_capsules():
+    array = nbta.TensorArray("float64", 1000, clear_after_read=False).unstack(np.arange(1000.0))
+    before = arrow._held.keys() | set()
+    schema, contents = array.__arrow_c_array__()
+    del array
+    kept = churned()
+    address = arrow._pointer_in(id(contents), b"arrow_array")
+    numbers = arrow._Array.from_address(address).buffers[1]
+    found = np.ctypeslib.as_array(ctypes.cast(numbers, ctypes.POINTER(ctypes.c_double)), (1000,))
+    np.testing.assert_array_equal(found, np.arange(1000.0))
+    del schema, contents, found, kept
+    gc.collect()
+    assert arrow._held.keys() == before
