@@ -20,7 +20,7 @@ pytest_plugins = ["slow_marks"]
 #: Modules for libraries that are not installed have no doctests to run.
 collect_ignore = [
     f"nbta/interop/{library}.py"
-    for library in ("jax", "pytensor", "torch")
+    for library in ("awkward", "jax", "pytensor", "torch")
     if importlib.util.find_spec(library) is None
 ]
 

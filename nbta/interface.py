@@ -650,6 +650,10 @@ class ArrayInterface:
         """What all slots hold, stacked; none counts as read."""
         raise NotImplementedError
 
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        """Capsules of Arrow's C data interface: numbers, or lists of them; none counts as read."""
+        raise NotImplementedError
+
     def __dlpack__(
         self,
         *,

@@ -432,6 +432,9 @@ class SymbolicTensorArray(TensorArray):
         )
         raise invalid("symbolic", message)
 
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
+        return self.__array__()
+
     __dlpack__ = __array__
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -457,12 +457,17 @@ def compiled_call():
 @pytest.mark.skipif(not STATM.exists(), reason="resident memory is read from /proc")
 @pytest.mark.parametrize(("make", "count"), [(lambda: one_cycle, 20_000), (compiled_call, 500)])
 def test_resident_memory_stays_flat(make, count):
+    """What is lost in each step is lost in each of three rounds; the system's own pages are not."""
     step = make()
     for k in range(count // 4):
         step(k)
-    gc.collect()
-    before = resident()
-    for k in range(count):
-        step(k)
-    gc.collect()
-    assert resident() - before < 1 << 20
+
+    def grown():
+        gc.collect()
+        before = resident()
+        for k in range(count):
+            step(k)
+        gc.collect()
+        return resident() - before
+
+    assert any(grown() < 1 << 20 for _ in range(3))
