@@ -81,13 +81,12 @@ def _checked(end, made, of_any):
             continue
         seen.add(tensor)
         op, inputs = tensor.op, tensor.op.inputs
+        is_sum = op.record in _SUMS and of_any.issuperset(inputs)
         if is_branch(op) or is_loop(op):
             _check_bodies(op, tensor.index, made, of_any)
             inputs = [each for each in inputs if each.dtype.kind == "i"]  # of floats are others
-        elif tensor.dtype.kind != "i":
-            pass  # `int` looks at what it makes an integer of
-        elif op.record in _SIZES or (op.record in _SUMS and of_any.issuperset(inputs)):
-            steps.append(op)
+        elif (op.record in _SIZES or is_sum) and tensor.dtype.kind == "i":
+            steps.append(op)  # of floats `int` looks at what it makes an integer of
         todo += inputs
     for op in steps:
         size = absolute((_SIZES | _SUMS)[op.record](*(cast(x, np.float64) for x in op.inputs)))
