@@ -20,6 +20,8 @@ CODES = {
 OTHER = 0
 BOOL, FLOAT16, BFLOAT16 = CODES["bool"], CODES["float16"], CODES["bfloat16"]
 FLOAT64 = CODES["float64"]
+#: The largest size of an array that the op `size` can give, whose results are int32.
+INT32_MAX = 2**31 - 1
 
 
 def as_dtype(dtype) -> np.dtype:

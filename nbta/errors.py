@@ -397,6 +397,12 @@ REASONS = [
         "{expected}, which it writes; make the array with element_shape=, or read it in another "
         "function",
     ),
+    Reason(
+        "size_int32",
+        _I,
+        "the array has {got} slots, and size gives an int32, as TensorFlow's does; len(array) "
+        "gives any number",
+    ),
 ]
 #: Status codes of kernels, which are places in that table; compiled code takes them from here too.
 STATUS = namedtuple("STATUS", [row.reason for row in REASONS])(*range(len(REASONS)))

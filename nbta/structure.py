@@ -25,15 +25,26 @@ LEAF = object()
 
 def leaves(structure) -> list:
     """The values of a structure, from left to right, of dicts by key; None has none."""
-    if structure is None:
-        return []
-    if isinstance(structure, dict):
-        return [leaf for key in _keys(structure) for leaf in leaves(structure[key])]
-    if isinstance(structure, list | tuple):
-        return [leaf for part in structure for leaf in leaves(part)]
-    if (node := node_of(structure)) is not None:
-        return [leaf for part in node.parts for leaf in leaves(part)]
-    return [structure]
+    found: list = []
+    _collect(structure, found)
+    return found
+
+
+def _collect(structure, found):
+    """Append the values of a structure; arrays first, of which a list may hold a million."""
+    if type(structure) is np.ndarray:
+        found.append(structure)
+    elif isinstance(structure, list | tuple):
+        for part in structure:
+            _collect(part, found)
+    elif isinstance(structure, dict):
+        for key in _keys(structure):
+            _collect(structure[key], found)
+    elif (node := node_of(structure)) is not None:
+        for part in node.parts:
+            _collect(part, found)
+    elif structure is not None:
+        found.append(structure)
 
 
 def _keys(structure):

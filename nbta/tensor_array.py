@@ -11,7 +11,7 @@ import numpy as np
 from numba.extending import typeof_impl
 
 from nbta import errors, naming
-from nbta.dtypes import as_dtype, as_value, code_of
+from nbta.dtypes import INT32_MAX, as_dtype, as_value, code_of
 from nbta.eager import (
     NO_FIELDS,
     Lanes,
@@ -21,7 +21,7 @@ from nbta.eager import (
     as_vector,
     put_pattern,
 )
-from nbta.errors import OPERATIONS
+from nbta.errors import OPERATIONS, STATUS
 from nbta.immutable import anywhere, computed
 from nbta.interface import ArrayInterface
 from nbta.naming import Flow, Handle
@@ -311,7 +311,11 @@ class TensorArray(StoreWrapper, ArrayInterface):
         return flow
 
     def size(self, *, name: str | None = None) -> np.int32 | Tensor:
-        return np.int32(len(self))
+        if (count := len(self)) > INT32_MAX:
+            operation = OPERATIONS.index("size")
+            facts = operation, self._name, 0, 0, count, (0,), (0,)
+            raise errors.failure(STATUS.size_int32, *facts)
+        return np.int32(count)
 
     def __len__(self) -> int:
         if self.closed:

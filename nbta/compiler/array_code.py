@@ -17,6 +17,7 @@ from nbta.codegen.values import (
     total,
     typed,
 )
+from nbta.dtypes import INT32_MAX
 from nbta.graph.graph import live, subgraphs
 from nbta.graph.operation import HANDLE
 from nbta.graph.order import ordered
@@ -402,7 +403,13 @@ def _look_up(code, op, parent):
 
 
 def _size(code, op, array):
-    code.bind(op.outputs[0], code.local(array.word(rt.SIZE), "int32"))
+    _bind_size(code, op, array.word(rt.SIZE))
+
+
+def _bind_size(code, op, count):
+    """The reference executor tells of a size past int32."""
+    code.fail_if(count > INT32_MAX)
+    code.bind(op.outputs[0], code.local(count, "int32"))
 
 
 def _write(code, op, array):
@@ -855,7 +862,7 @@ def _gather_packed(code, op, array):
 
 
 def _size_packed(code, op, array):
-    code.bind(op.outputs[0], code.local(array.length, "int32"))
+    _bind_size(code, op, array.length)
 
 
 # Lists of slots, which are packed.

@@ -20,6 +20,7 @@ from numba.extending import (
     register_model,
 )
 
+from nbta.dtypes import INT32_MAX
 from nbta.errors import OPERATIONS, STATUS, not_of_arrays
 from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
@@ -1051,16 +1052,34 @@ def _size(ta, name=None):
         store = store_fields(ta)
         if field(store, FIELD.closed):
             raise_failure(STATUS.closed, _SIZE, store, new_request())
-        return np.int32(field(store, FIELD.size))
+        count = field(store, FIELD.size)
+        if count > INT32_MAX:
+            _refuse_count(store, count)
+        return np.int32(count)
 
     return implementation
 
 
+@out_of_line
+def _refuse_count(store, count):
+    stay_out_of_line()
+    words = new_request()
+    mem.store_int(words + 8 * rq.GOT, count)
+    raise_failure(STATUS.size_int32, _SIZE, store, words)
+
+
 @overload(len)
 def _len(ta):
-    if isinstance(ta, TensorArrayType):
-        return lambda ta: np.int64(ta.size())
-    return None
+    if not isinstance(ta, TensorArrayType):
+        return None
+
+    def implementation(ta):
+        store = store_fields(ta)
+        if field(store, FIELD.closed):
+            raise_failure(STATUS.closed, _SIZE, store, new_request())
+        return np.int64(field(store, FIELD.size))
+
+    return implementation
 
 
 @register_jitable

@@ -1,5 +1,8 @@
 """Lengths that values decide, of more items than there can be: one error in both executors."""
 
+import sys
+
+import numba
 import numpy as np
 import pytest
 
@@ -60,3 +63,39 @@ def test_small_inputs_whose_broadcast_has_no_memory():
     assert compiled(np.ones(3)) == 27.0
     with pytest.raises(nbta.NbtaError):
         compiled(np.ones(2**22))
+
+
+@numba.njit
+def size_in_njit(ta):
+    return ta.size()
+
+
+@numba.njit
+def length_in_njit(ta):
+    return len(ta)
+
+
+def size_in_graph(n):
+    return nbta.TensorArray("bool", n, element_shape=()).size()
+
+
+@pytest.mark.skipif(sys.maxsize < 2**32, reason="no room for the slots")
+def test_sizes_past_int32_are_one_error_and_lengths_are_exact():
+    """Pages of slots that nobody touches take no memory."""
+    large, full = (nbta.TensorArray("bool", n, element_shape=()) for n in (2**31, 2**31 - 1))
+    for size, length in ((nbta.TensorArray.size, len), (size_in_njit, length_in_njit)):
+        assert [length(ta) for ta in (large, full)] == [2**31, 2**31 - 1]
+        assert size(full) == 2**31 - 1
+        with pytest.raises(nbta.InvalidArgumentError, match="has 2147483648 slots") as caught:
+            size(large)
+        assert caught.value.reason == "size_int32"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compiled", [False, True])
+def test_sizes_past_int32_in_graphs_are_the_same_error(compiled):
+    """Compiled code fills the buffer, of 2 GiB."""
+    graph = nbta.function(size_in_graph, compiled=compiled)
+    assert graph(7) == 7
+    with pytest.raises(nbta.InvalidArgumentError, match="has 2147483648 slots"):
+        graph(2**31)
