@@ -8,8 +8,18 @@ from pathlib import Path
 import numpy as np
 
 from nbta.runtime import python_calls
-from nbta.runtime.slots import holds_value, in_python
-from nbta.runtime.store import BLOCK_HEAD, BLOCK_ROOM, FIELD
+from nbta.runtime.packed import PACKED_COUNT, PACKED_HEAD, PACKED_RANK, ROW_BYTES, ROW_SHAPE
+from nbta.runtime.slots import CLEARED, holds_value, in_python
+from nbta.runtime.store import (
+    BLOCK_HEAD,
+    BLOCK_RANK,
+    BLOCK_ROOM,
+    BLOCK_SHAPE,
+    FIELD,
+    PACKED,
+    RAGGED,
+    UNIFORM,
+)
 
 _HALVES = ("float16", "bfloat16")
 _STATM = Path("/proc/self/statm")
@@ -43,6 +53,43 @@ def uniform_bytes(array) -> np.ndarray:
     size, width = array._fields[FIELD.size], array._fields[FIELD.element_bytes]
     data = python_calls.native(python_calls.data_bytes)(array._address)
     return data[: size * width].reshape(size, width)
+
+
+def shape_and_bytes(array, slot: int) -> tuple[tuple[int, ...], np.ndarray]:
+    """Shape of a written slot's element, and its bytes in memory: none of a cleared one's block."""
+    layout = array._fields[FIELD.layout]
+    if layout == UNIFORM:
+        return array.element_shape, uniform_bytes(array)[slot]
+    if layout == RAGGED:
+        head, element = block_of(array, slot)
+        rank = int(head[BLOCK_RANK])
+        return tuple(head[BLOCK_SHAPE : BLOCK_SHAPE + rank].tolist()), element
+    head = python_calls.native(python_calls.head_bytes)(array._address).view(np.int64)
+    first, last = head[PACKED_HEAD + slot : PACKED_HEAD + slot + 2].tolist()
+    rest = head[ROW_SHAPE : ROW_SHAPE + int(head[PACKED_RANK]) - 1].tolist()
+    data, width = python_calls.native(python_calls.data_bytes)(array._address), int(head[ROW_BYTES])
+    return (last - first, *rest), data[first * width : last * width]
+
+
+def packed_rows(array) -> tuple[np.ndarray, np.ndarray] | None:
+    """Rows of all elements as they lie in memory, and their offsets, both read-only.
+
+    None where they do not lie back to back, and where one is cleared.
+    """
+    if array._fields[FIELD.layout] != PACKED or len(array) == 0:
+        return None
+    head = python_calls.native(python_calls.head_bytes)(array._address).view(np.int64)
+    head.flags.writeable = False
+    if len(head) == 0 or head[PACKED_COUNT] != len(array) or (array._states() & CLEARED).any():
+        return None
+    rest = head[ROW_SHAPE : ROW_SHAPE + int(head[PACKED_RANK]) - 1].tolist()
+    offsets, width = head[PACKED_HEAD : PACKED_HEAD + len(array) + 1], int(head[ROW_BYTES])
+    rows = int(offsets[-1])
+    data = python_calls.native(python_calls.data_bytes)(array._address)[: rows * width]
+    data.flags.writeable = False
+    if array._fields[FIELD.layout] != PACKED:  # another thread moved all out meanwhile
+        return None
+    return data.view(array.dtype).reshape(rows, *rest), offsets
 
 
 def block_of(array, slot: int) -> tuple[np.ndarray, np.ndarray]:

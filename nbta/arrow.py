@@ -10,7 +10,8 @@ import itertools
 import numpy as np
 
 from nbta import errors
-from nbta.runtime.store import FIELD, RAGGED
+from nbta.array_memory import packed_rows
+from nbta.runtime.store import FIELD, PACKED, RAGGED
 
 _FORMATS = {
     "bool": "b", "int8": "c", "uint8": "C", "int16": "s", "uint16": "S", "int32": "i",
@@ -22,12 +23,16 @@ _NULLABLE = 2
 def parts(array, function):
     """Rows of an array's elements, looked at, and their offsets where each slot has several.
 
-    Offsets are None for elements of one shape, which are a row each.
+    Offsets are None for elements of one shape, which are a row each. Rows that lie back to back are
+    not copied where no read clears them.
     """
     shape = array.element_shape
     nothing = len(array) == 0 and shape is not None and shape[:1] == (None,)
-    if array._fields[FIELD.layout] != RAGGED and not nothing:
+    if array._fields[FIELD.layout] not in (RAGGED, PACKED) and not nothing:
         return np.asarray(array), None
+    if packed := packed_rows(array):
+        rows, offsets = packed
+        return (rows.copy() if array.clear_after_read else rows), offsets
     elements = list(array)  # looks, which mark nothing
     rest = elements[0].shape[1:] if elements else ()
     for slot, element in enumerate(elements):

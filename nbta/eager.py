@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Request = ctypes.c_int64 * rq.WORDS
 _Fields = ctypes.c_int64 * len(HEADER)
-_BULK = {rq.GATHER, rq.STACK, rq.LOOK_AT_ALL, rq.SCATTER, rq.CONCAT, rq.SPLIT}
+_BULK = {rq.GATHER, rq.STACK, rq.LOOK_AT_ALL, rq.SCATTER, rq.CONCAT, rq.SPLIT, rq.OFFSETS}
 _LANES = {rq.LANES, rq.TAKE, rq.RANGE, rq.JOIN}
 #: Entry points of operations, where they are not the one of storage.
 _ENTRIES = {

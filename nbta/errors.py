@@ -560,5 +560,5 @@ def located(error, where):
 OPERATIONS = (
     "create", "write", "read", "gather", "scatter", "concat", "split", "grad", "close",
     "append", "stack", "accumulate", "read", "size", "lanes", "take", "range", "join",
-    "enter", "leave", "arrive", "depart", "getitem", "asarray",
+    "enter", "leave", "arrive", "depart", "getitem", "asarray", "offsets",
 )  # fmt: skip

@@ -63,6 +63,35 @@ class ArrayInterface:
         raise NotImplementedError
 
     @property
+    def offsets(self) -> Array:
+        """Where each element begins among the rows of all, as Arrow's offsets.
+
+        Rows ``offsets[i]`` to ``offsets[i + 1]`` of ``concat().value`` are the element of slot i.
+        No slot counts as read, and slots that were read and cleared keep their lengths. The offsets
+        are a view where the elements were written in the order of their slots, and else computed.
+
+        Returns
+        -------
+        read-only int64 array, shape (size + 1,)
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the array is closed, an element is a scalar, elements differ in more than their first
+            dimension, or a slot was never written and the element shape is not fully known.
+
+        Examples
+        --------
+        >>> ta = nbta.TensorArray("float64", dynamic_size=True, infer_shape=False)
+        >>> ta = ta.append([1.0, 2.0]).append([]).append([3.0])
+        >>> ta.offsets
+        array([0, 2, 2, 3])
+        >>> ta.concat().value
+        array([1., 2., 3.])
+        """
+        raise NotImplementedError
+
+    @property
     def handle(self) -> Handle | Tensor:
         """The container and name of the array."""
         raise NotImplementedError
@@ -408,7 +437,7 @@ class ArrayInterface:
         Returns
         -------
         value : numpy.ndarray, shape (sum(lengths), ...)
-            A read-only array.
+            A read-only array: a view where the elements were written in the order of their slots.
         lengths : numpy.ndarray of int64
             The number of rows of each element.
 

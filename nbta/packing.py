@@ -18,13 +18,14 @@ from nbta.array_memory import (
     dtype_in_memory,
     gradients_of,
     has_value,
+    shape_and_bytes,
     source_of,
     uniform_bytes,
 )
 from nbta.runtime import python_calls
 from nbta.runtime.request import GRAD
 from nbta.runtime.slots import CLEARED, READ, WRITTEN, ZERO
-from nbta.runtime.store import BLOCK_RANK, BLOCK_SHAPE, FIELD, RAGGED
+from nbta.runtime.store import BLOCK_RANK, BLOCK_SHAPE, FIELD, PACKED, RAGGED
 from nbta.shapes import MAX_RANK, as_pattern
 from nbta.tensor_array import TensorArray, code_points
 
@@ -70,7 +71,7 @@ def _pack_tree(array, source, parent, members, facts):
             "source": source,
             "size": fields[FIELD.size],
             "element_shape": array.element_shape,
-            "ragged": fields[FIELD.layout] == RAGGED,
+            "ragged": fields[FIELD.layout] in (RAGGED, PACKED),
             "marked": fields[FIELD.marked],
             "closed": array.closed,
             "dtype": array.dtype.name if array.dtype.name == "bfloat16" else None,
@@ -87,7 +88,7 @@ def _pack_members(array):
     size = array._fields[FIELD.size]
     states = python_calls.native(python_calls.state_bytes)(array._address)[:size] & KEPT_STATES
     parts = {"dtype": np.empty(0, file_dtype(array.dtype)), "states": states}
-    if array._fields[FIELD.layout] == RAGGED:
+    if array._fields[FIELD.layout] in (RAGGED, PACKED):
         return parts | _pack_ragged(array, states)
     return parts | {"elements": _pack_uniform(array, states)}
 
@@ -130,10 +131,8 @@ def _pack_ragged(array, states):
     shapes = np.full((len(states), 1 + MAX_RANK), -1, np.int64)
     parts = []
     for slot in np.flatnonzero(states & WRITTEN):
-        head, element = block_of(array, slot)
-        rank = head[BLOCK_RANK]
-        shapes[slot, 0] = rank
-        shapes[slot, 1 : 1 + rank] = head[BLOCK_SHAPE : BLOCK_SHAPE + rank]
+        shape, element = shape_and_bytes(array, slot)
+        shapes[slot, : 1 + len(shape)] = len(shape), *shape
         if has_value(states[slot]):
             parts.append(element)
     joined = np.concatenate(parts) if parts else np.empty(0, np.uint8)
@@ -340,7 +339,7 @@ def _put_ragged(array, parts):
                 _put_shape(array, slot, shape)
             continue
         array.write(slot, np.zeros(shape, array.dtype))
-        _, element = block_of(array, slot)
+        _, element = shape_and_bytes(array, slot)
         element[:] = elements[first : first + len(element)]
         first += len(element)
 

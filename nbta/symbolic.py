@@ -432,6 +432,11 @@ class SymbolicTensorArray(TensorArray):
         )
         raise invalid("symbolic", message)
 
+    @property
+    def offsets(self) -> NoReturn:
+        message = f"{self._facts.name} has elements only when the graph runs; use concat().lengths"
+        raise invalid("symbolic", message)
+
     def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
         return self.__array__()
 

@@ -37,7 +37,7 @@ from nbta.runtime import request as rq
 from nbta.runtime.methods import register_constructor
 from nbta.runtime.request import Concat
 from nbta.runtime.slots import CLEARED, READ, WRITTEN
-from nbta.runtime.store import FIELD, RAGGED, UNDECIDED
+from nbta.runtime.store import FIELD, PACKED, RAGGED, UNDECIDED
 from nbta.shapes import MAX_RANK, as_pattern
 
 if TYPE_CHECKING:
@@ -297,6 +297,16 @@ class TensorArray(StoreWrapper, ArrayInterface):
         return bool(self._fields[FIELD.closed])
 
     @property
+    def offsets(self) -> Array:
+        request = Request()
+        self._run(rq.OFFSETS, request, 8 * self._fields[FIELD.size])
+        take = python_calls.native(python_calls.take_bytes)
+        count = request[rq.OUT_SHAPE]
+        offsets = take(request[rq.OWNER], request[rq.RESULT], 8 * count).view(np.int64)
+        offsets.flags.writeable = False
+        return computed(offsets)
+
+    @property
     def _plain_handle(self) -> Handle:
         return Handle(naming.GRADIENT if self.is_gradient else naming.FORWARD, self._name)
 
@@ -329,7 +339,7 @@ class TensorArray(StoreWrapper, ArrayInterface):
         if layout == UNDECIDED and not self.infer_shape:
             return False
         stored = self._fields[FIELD.storage_itemsize]
-        return layout != RAGGED and stored == self._dtype.itemsize
+        return layout not in (RAGGED, PACKED) and stored == self._dtype.itemsize
 
     def _states(self) -> Any:
         return python_calls.native(python_calls.state_bytes)(self._address)[: len(self)]

@@ -526,6 +526,11 @@ LOOP_BYTES = _row(
     64, "bytes", "runtime.methods",
     "Up to here a plain loop beats a call of memcpy.",
 )  # fmt: skip
+MOST_PACKED = _row(
+    1 << 20, "bytes", "runtime.layout",
+    "Elements of so many or more are blocks of their own: some of them outgrow a gigabyte, and "
+    "would then be copied.",
+)  # fmt: skip
 FIRST_RESERVE = _row(
     1 << 30, "bytes of address space", "runtime.buffers",
     "Of the first mapped buffer of a growing array: memory only where it is written.",

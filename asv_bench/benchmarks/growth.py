@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numba import njit
+from numba import njit, types
 from numba.typed import List
 
 import nbta
@@ -152,25 +152,69 @@ class AppendVectors(common.Pair):
 
 @njit(cache=True)
 def append_ragged(n, value):
-    """A new array with ``n`` vectors of 1, 2, ..., 64, 1, 2, ... numbers."""
-    array = nbta.TensorArray(np.float64, dynamic_size=True, infer_shape=False)
+    """Rows of ``n`` vectors of 0, 1, ..., 7, 0, 1, ... numbers, and their offsets."""
+    array = nbta.TensorArray(
+        np.float64, dynamic_size=True, element_shape=(None,), infer_shape=False
+    )
     for i in range(n):
-        array.append(value[: i % len(value) + 1])
-    return array
+        array.append(value[: i % len(value)])
+    return array.concat().value, array.offsets
+
+
+@njit(cache=True)
+def append_ragged_doubling(n, value):
+    """The same by hand: two NumPy arrays that are replaced by ones of twice their lengths."""
+    rows, offsets = np.empty(8), np.zeros(8, np.int64)
+    for i in range(n):
+        one = value[: i % len(value)]
+        end = offsets[i] + len(one)
+        if end > len(rows):
+            longer_rows = np.empty(2 * len(rows))
+            longer_rows[: offsets[i]] = rows[: offsets[i]]
+            rows = longer_rows
+        if i + 1 == len(offsets):
+            longer = np.zeros(2 * len(offsets), np.int64)
+            longer[: i + 1] = offsets
+            offsets = longer
+        rows[offsets[i] : end] = one
+        offsets[i + 1] = end
+    return rows[: offsets[n]], offsets[: n + 1]
+
+
+@njit(cache=True)
+def append_ragged_list(n, value):
+    """The same by a typed list of arrays, which are joined at the end."""
+    values, offsets = List.empty_list(types.float64[::1]), np.zeros(n + 1, np.int64)
+    for i in range(n):
+        values.append(value[: i % len(value)].copy())
+        offsets[i + 1] = offsets[i] + len(values[i])
+    rows = np.empty(offsets[n])
+    for i in range(n):
+        rows[offsets[i] : offsets[i + 1]] = values[i]
+    return rows, offsets
+
+
+_RAGGED = {
+    "nbta": append_ragged,
+    "doubling by hand": append_ragged_doubling,
+    "typed.List": append_ragged_list,
+}
 
 
 class AppendRagged:
-    """Append elements of several shapes, each in a block of its own."""
+    """Append vectors of several lengths, and join them."""
 
-    _COUNT = 20_000
+    params = (tuple(_RAGGED),)
+    param_names = ("way",)
+    _COUNT = 100_000
 
-    def setup(self):
-        self.value = np.ones(64)
-        append_ragged(4, self.value)
+    def setup(self, way):
+        self.value = np.ones(8)
+        _RAGGED[way](4, self.value)
 
-    def track_append(self):
+    def track_append(self, way):
         """Of one."""
-        run = partial(append_ragged, self._COUNT, self.value)
+        run = partial(_RAGGED[way], self._COUNT, self.value)
         return common.median_seconds(run, samples=9) / self._COUNT * 1e9
 
     track_append.unit = "ns"

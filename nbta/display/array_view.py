@@ -21,7 +21,6 @@ from nbta.display.picture import (
 from nbta.errors import invalid
 from nbta.runtime import python_calls
 from nbta.runtime.slots import CLEARED, READ, WRITTEN, ZERO
-from nbta.runtime.store import BLOCK_RANK, BLOCK_SHAPE, FIELD, RAGGED
 
 #: States of slots, and what each means.
 STATES = {
@@ -148,13 +147,7 @@ def _slot_of(array, number, bits):
 def _element(array, number):
     """A slot's element as it lies in memory."""
     dtype = array_memory.dtype_in_memory(array.dtype, array.is_gradient)
-    if array._fields[FIELD.layout] == RAGGED:
-        head, data = array_memory.block_of(array, number)
-        rank = int(head[BLOCK_RANK])
-        shape = tuple(head[BLOCK_SHAPE : BLOCK_SHAPE + rank].tolist())
-        data = data[: int(np.prod(shape, dtype=np.int64)) * dtype.itemsize]
-    else:
-        data, shape = array_memory.uniform_bytes(array)[number], array.element_shape
+    shape, data = array_memory.shape_and_bytes(array, number)
     return data.view(dtype).reshape(shape)
 
 

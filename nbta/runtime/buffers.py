@@ -19,8 +19,9 @@ from nbta.runtime.pool import LIBRARY, PAGES, RESERVE, empty_pool, put_in_pool, 
 from nbta.runtime.settings import add_to_setting, change_setting, setting
 from nbta.tuning import FIRST_RESERVE, LONGEST_WITH_RECORD, POOLED, SMALL_BUFFER, SMALL_GROWTH
 
-# A buffer's owner holds a record of int64:
-BASE, TOTAL, KIND, FIRST, COUNT, OLDER, HOLDS_OWNERS = range(7)
+# A buffer's owner holds a record of int64. OWNERS tells how many of its first words are owners that
+# it gives back: a table with room to grow into is a gigabyte, of which few pages were touched.
+BASE, TOTAL, KIND, FIRST, COUNT, OLDER, OWNERS = range(7)
 #: Address of the state bytes of slots, where these lie after the elements.
 STATES = 7
 #: Of mapped memory: bytes from its base on that were touched before this buffer had it, and that
@@ -104,10 +105,9 @@ def unmap_or_free(base, total, kind):
 def finalize_buffer(record):
     """Give a buffer's memory back, with the owners it holds and the buffer it outgrew."""
     fields = mem.array_at(record, RECORD_FIELDS, np.int64)
-    if fields[HOLDS_OWNERS]:
-        owners = mem.array_at(fields[FIRST], fields[COUNT] // 8, np.int64)
-        for i in range(len(owners)):
-            mem.release(owners[i])
+    owners = mem.array_at(fields[FIRST], fields[OWNERS], np.int64)
+    for i in range(len(owners)):
+        mem.release(owners[i])
     mem.release(fields[OLDER])
     if not reuse(fields):
         unmap_or_free(fields[BASE], fields[TOTAL], fields[KIND])
@@ -135,7 +135,7 @@ def note_used(owner, nbytes):
     Of memory with state bytes after its elements, or with guards, all counts as changed.
     """
     fields = record_at(owner)
-    if fields[KIND] == MAPPED and not fields[HOLDS_OWNERS]:
+    if fields[KIND] == MAPPED and not fields[OWNERS]:
         partly = fields[FIRST] == fields[BASE] and fields[STATES] == 0
         used = min(nbytes, fields[TOTAL]) if partly else fields[TOTAL]
         fields[NONZERO] = max(fields[NONZERO], used)
@@ -230,7 +230,7 @@ def _own(owner, base, total, kind, count, state_count):
     fields = record_at(owner)
     fields[BASE], fields[TOTAL], fields[KIND] = base, total, kind
     fields[FIRST], fields[COUNT] = base + guard, count
-    fields[OLDER], fields[HOLDS_OWNERS], fields[REUSABLE] = 0, 0, 0
+    fields[OLDER], fields[OWNERS], fields[REUSABLE] = 0, 0, 0
     fields[STATES] = base + 3 * guard + count if state_count else 0
     add_to_setting(settings.LIVE_BYTES, total)
 
@@ -270,7 +270,15 @@ def record_at(owner):
 @kernel
 def hold_owners(owner):
     """Make a buffer of owner addresses give each of them back when it goes."""
-    record_at(owner)[HOLDS_OWNERS] = 1
+    fields = record_at(owner)
+    fields[OWNERS] = fields[COUNT] // 8
+
+
+@kernel
+def hold_owner_at(owner, k):
+    """Let a buffer give back the owner in its word k, with those before it."""
+    fields = record_at(owner)
+    fields[OWNERS] = max(fields[OWNERS], k + 1)
 
 
 @kernel
@@ -288,8 +296,8 @@ def keep_older(owner, older):
 def hand_on(owner, older, keeps):
     """Let a larger copy of a buffer have the owners that it holds; or keep it alive."""
     fields, outgrown = record_at(owner), record_at(older)
-    if outgrown[HOLDS_OWNERS]:
-        fields[HOLDS_OWNERS], outgrown[HOLDS_OWNERS] = 1, 0
+    if outgrown[OWNERS]:
+        fields[OWNERS], outgrown[OWNERS] = outgrown[OWNERS], 0
         fields[OLDER], outgrown[OLDER] = outgrown[OLDER], 0
     elif keeps:
         mem.retain(older)

@@ -17,13 +17,14 @@ SOURCES = 3  # their numbers by the hashes of their sources, where they are many
 SOURCE = 6  # of a gradient array, as code points
 NAME = 9  # that the array was given, or its forward array, as code points
 SUFFIX = 12  # what its name adds to that: @SOURCE, maybe twice
-_ARRAYS = 15
+OFFSETS = 15  # of packed elements, after their head (see `nbta.runtime.packed`)
+_ARRAYS = 18
 # Numbers:
-SOURCE_HASH = 15  # of a gradient array
-FAILED = 16  # status of a failure in a parallel loop, kept until the loop ends; 0: none
-FAILED_IN = 17  # its operation
-FAILED_AT = 18  # the array's own store, or that of a gradient array of it
-FAILURE = 19  # its request
+SOURCE_HASH = 18  # of a gradient array
+FAILED = 19  # status of a failure in a parallel loop, kept until the loop ends; 0: none
+FAILED_IN = 20  # its operation
+FAILED_AT = 21  # the array's own store, or that of a gradient array of it
+FAILURE = 22  # its request
 _COUNT = FAILURE + WORDS
 
 

@@ -29,20 +29,21 @@ from nbta.runtime.cold_fields import (
 )
 from nbta.runtime.layout import (
     block_at,
-    block_owner,
     decide_layout,
     give,
     inline_capacity,
     lie_inline,
     new_block,
+    put_block,
     refresh,
     reserve,
     shape_known,
     state_of,
+    tell_slot_shape,
     try_capacity,
 )
 from nbta.runtime.memory import kernel
-from nbta.runtime.reading import concat, gather, look, look_at_all, read, stack, view
+from nbta.runtime.reading import concat, gather, look, look_at_all, offsets, read, stack, view
 from nbta.runtime.request import COUNT, DTYPE, EXPECTED, GOT, INDEX, LIST, MAX_RANK, RANK, SHAPE
 from nbta.runtime.settings import add_to_setting, setting
 from nbta.runtime.sharing import acquire, change_use, free, inherit, release
@@ -57,6 +58,7 @@ from nbta.runtime.sources import (
 from nbta.runtime.store import (
     BLOCK_RANK,
     BLOCK_SHAPE,
+    PACKED,
     RAGGED,
     UNIFORM,
     get_dimension,
@@ -224,7 +226,7 @@ def storage(operation, s, r):
 
 
 def bulk_entry(operation, store, request):
-    """GATHER, STACK, LOOK_AT_ALL, SCATTER, CONCAT and SPLIT."""
+    """GATHER, STACK, LOOK_AT_ALL, SCATTER, CONCAT, SPLIT and OFFSETS."""
     r = mem.array_at(request, rq.WORDS, np.int64)
     s = store_at(store)
     held = acquire(s)
@@ -244,6 +246,8 @@ def bulk(operation, s, r):
         return look_at_all(s, r)
     if operation == rq.CONCAT:
         return concat(s, r)
+    if operation == rq.OFFSETS:
+        return offsets(s, r)
     return scatter(s, r) if operation == rq.SCATTER else split(s, r)
 
 
@@ -367,7 +371,7 @@ def shape_gradient(s, g, r):
         for axis in range(s._rank):
             set_dimension(g, r[RANK] + axis, get_dimension(s, axis))
     status = STATUS.ok
-    if s._layout == RAGGED:
+    if s._layout in (RAGGED, PACKED):
         g._layout = RAGGED
     elif shape_known(g):
         status = decide_layout(g, r)
@@ -399,19 +403,19 @@ def virtual_zeros(s, g, r):
 @kernel
 def stub_shape(s, g, r, index):
     """Note the shape of a ragged gradient slot: the prefix, then the forward slot's."""
-    source = block_at(block_owner(s, index))
-    rank = r[RANK] + source[BLOCK_RANK]
+    tell_slot_shape(s, r, index)
+    rank = r[RANK] + r[rq.OUT_RANK]
     if rank > MAX_RANK:
         r[GOT] = rank
         return STATUS.rank
-    stub = new_block(0, source, 0, 0)
+    stub = new_block(0, r, SHAPE, 0)
     if stub == 0:
         return STATUS.too_large
     head = block_at(stub)
     head[BLOCK_RANK] = rank
     for axis in range(r[RANK]):
         head[BLOCK_SHAPE + axis] = r[SHAPE + axis]
-    for axis in range(source[BLOCK_RANK]):
-        head[BLOCK_SHAPE + r[RANK] + axis] = source[BLOCK_SHAPE + axis]
-    mem.store_int(g._data + 8 * index, stub)
+    for axis in range(r[rq.OUT_RANK]):
+        head[BLOCK_SHAPE + r[RANK] + axis] = r[rq.OUT_SHAPE + axis]
+    put_block(g, index, stub)
     return STATUS.ok

@@ -46,7 +46,8 @@ from nbta.runtime.layout import (
     give,
     pattern_of,
     prepare,
-    ready_block,
+    put_block,
+    ready_element,
     refresh,
     set_pattern,
     shape_known,
@@ -56,6 +57,7 @@ from nbta.runtime.layout import (
     tell_slot_shape,
 )
 from nbta.runtime.memory import kernel, room, swap_byte
+from nbta.runtime.packed import packed_count, trim_packed
 from nbta.runtime.reading import slot_items
 from nbta.runtime.request import (
     COUNT,
@@ -340,12 +342,12 @@ def gives_block(s, lane, slot):
 
 
 @kernel
-def ready_element(s, at, lane, r, slot):
+def ready_moved(s, at, lane, r, slot):
     """Find memory for a lane's element, where it does not bring its own."""
-    if s._layout != RAGGED or gives_block(s, lane, slot):
+    if s._layout == UNIFORM or gives_block(s, lane, slot):
         return STATUS.ok
     tell_value_shape(lane, r, slot)
-    return ready_block(s, r, at, r[RANK], r, SHAPE)
+    return ready_element(s, r, at, r[RANK], r, SHAPE)
 
 
 @kernel
@@ -359,8 +361,8 @@ def move_element(s, at, lane, slot):
     """Give a lane's element to a slot; blocks are swapped."""
     if gives_block(s, lane, slot):
         stub = block_owner(s, at)
-        mem.store_int(s._data + 8 * at, block_owner(lane, slot))
-        mem.store_int(lane._data + 8 * slot, stub)
+        put_block(s, at, block_owner(lane, slot))
+        put_block(lane, slot, stub)
     else:
         nbytes = element_bytes(lane, slot)
         mem.copy_bytes(slot_data(s, at), slot_data(lane, slot), nbytes)
@@ -439,7 +441,7 @@ def append_lanes(s, lanes, r, first, total):
     status = prepare(s, r, s._size + total, r[RANK], r, SHAPE)
     if status != STATUS.ok:
         return status
-    status = ready_blocks(s, lanes, r)
+    status = ready_elements(s, lanes, r)
     if status != STATUS.ok:
         if undecided:
             forget_layout(s, before)
@@ -451,18 +453,20 @@ def append_lanes(s, lanes, r, first, total):
 
 
 @kernel
-def ready_blocks(s, lanes, r):
-    """Blocks after a ragged array's last slot for all elements that do not bring their own."""
-    at, status = s._size, STATUS.ok
-    for k in range(lanes._size if s._layout == RAGGED else 0):
+def ready_elements(s, lanes, r):
+    """Memory after the last slot for all elements that do not bring their own blocks."""
+    at, status, packed = s._size, STATUS.ok, packed_count(s)
+    for k in range(lanes._size if s._layout != UNIFORM else 0):
         lane = lane_at(lanes, k)
         for slot in range(lane._size):
             if status == STATUS.ok:
-                status = ready_element(s, at, lane, r, slot)
+                status = ready_moved(s, at, lane, r, slot)
             at += 1
-    for i in range(s._size, at if status != STATUS.ok else 0):  # growth copies used slots only
+    if status != STATUS.ok:
+        trim_packed(s, packed)
+    for i in range(s._size, at if status != STATUS.ok and s._layout == RAGGED else 0):
         mem.release(block_owner(s, i))
-        mem.store_int(s._data + 8 * i, 0)
+        put_block(s, i, 0)
     return status
 
 
@@ -577,7 +581,7 @@ def ready_sums(s, lanes, r, slots):
             tell_value_shape(lane, r, slot)
             status = prepare(s, r, s._size, r[RANK], r, SHAPE)
             if status == STATUS.ok:
-                status = ready_element(s, slot, lane, r, slot)
+                status = ready_moved(s, slot, lane, r, slot)
             if status != STATUS.ok:
                 return status
             filled = True

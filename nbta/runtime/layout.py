@@ -1,4 +1,4 @@
-"""Where elements lie: element shapes, room for slots, ragged blocks."""
+"""Where elements lie: element shapes, room for slots, packed elements, ragged blocks."""
 
 import numpy as np
 
@@ -10,10 +10,11 @@ from nbta.runtime.accumulation import is_half
 from nbta.runtime.buffers import (
     FIRST,
     LARGEST,
+    OWNERS,
     STATES,
     grown_capacity,
     hand_on,
-    hold_owners,
+    hold_owner_at,
     may_allocate,
     new_memory,
     paint,
@@ -23,6 +24,23 @@ from nbta.runtime.buffers import (
     record_at,
 )
 from nbta.runtime.memory import kernel, publish_int, room
+from nbta.runtime.packed import (
+    PACKED_COUNT,
+    PACKED_RANK,
+    ROW_BYTES,
+    ROW_SHAPE,
+    forget_packed,
+    head_word,
+    offset_at,
+    offsets_intact,
+    packed_bytes,
+    packed_count,
+    packed_head,
+    packs_shape,
+    put_head_word,
+    put_offset,
+    ready_offsets,
+)
 from nbta.runtime.request import EXPECTED, GOT, MAX_RANK, OUT_RANK, OUT_SHAPE, OWNER, RANK, SHAPE
 from nbta.runtime.settings import setting
 from nbta.runtime.slots import CLEARED, WRITTEN, holds_sum
@@ -32,6 +50,7 @@ from nbta.runtime.store import (
     BLOCK_ROOM,
     BLOCK_SHAPE,
     FIELD,
+    PACKED,
     RAGGED,
     UNDECIDED,
     UNIFORM,
@@ -40,6 +59,7 @@ from nbta.runtime.store import (
     replace_memory,
     set_dimension,
 )
+from nbta.tuning import MOST_PACKED
 
 
 @kernel
@@ -146,7 +166,7 @@ def count_bytes(rank, shape, first, itemsize):
 def decide_layout(s, r):
     """Choose the layout of an array whose element shape is as known as it will get."""
     if not shape_known(s):
-        s._layout = RAGGED
+        s._layout = RAGGED if s._gradient else PACKED
         return STATUS.ok
     pattern = pattern_of(s, room(PATTERN))
     nbytes = count_bytes(s._rank, pattern, 1, s._storage_itemsize)
@@ -159,7 +179,7 @@ def decide_layout(s, r):
 
 @kernel
 def slot_bytes(s):
-    """Bytes a slot takes in the data buffer."""
+    """Bytes a slot takes in the data buffer; 0 where slots differ."""
     if s._layout == UNIFORM:
         return s._element_bytes
     return 8 if s._layout == RAGGED else 0
@@ -210,6 +230,9 @@ def limits(s, limit):
 @kernel
 def gives_back(s):
     """Whether reads of this array return pages to the system (then they copy the element)."""
+    if s._layout == PACKED:
+        clears = s._clear_after_read and not s._shared
+        return clears and packed_bytes(s) >= setting(settings.RELEASE_THRESHOLD)
     large = s._capacity * s._element_bytes >= setting(settings.RELEASE_THRESHOLD)
     if not (large and s._clear_after_read and s._layout == UNIFORM) or s._shared:
         return False
@@ -302,13 +325,20 @@ def try_capacity(s, capacity, unit, charged):
 def put_data(s, owner, nbytes):
     """Move the elements, or the table, of a store to a larger buffer."""
     data = record_at(owner)[FIRST]
-    used = s._data_bytes if s._layout == RAGGED else min(s._size * slot_bytes(s), s._data_bytes)
-    mem.copy_bytes(data, s._data, used)
+    mem.copy_bytes(data, s._data, used_bytes(s))
     if s._data_owner and s._data_owner != s._owner:
         hand_on(owner, s._data_owner, True)
-    if s._layout == RAGGED:
-        hold_owners(owner)
     replace_memory(s, owner, data, nbytes, s._states_owner, s._states)
+
+
+@kernel
+def used_bytes(s):
+    """Bytes from the first on of a store's data that may hold anything."""
+    if s._layout == PACKED:
+        return packed_bytes(s)
+    if s._layout == RAGGED:
+        return 8 * record_at(s._data_owner)[OWNERS] if s._data_owner else 0
+    return min(s._size * slot_bytes(s), s._data_bytes)
 
 
 @kernel
@@ -334,7 +364,8 @@ def reserve(s, r, needed):
     # grows keeps the buffers that it outgrew, so no step may be of just one slot.
     step = s._capacity < needed <= 2 * s._capacity + 8
     grows = (s._dynamic or s._gradient) and s._layout != UNDECIDED and step
-    inline = inline_capacity(s, unit) if grows and unit else max(needed, s._capacity)
+    many = grows and (unit or s._layout == PACKED)
+    inline = inline_capacity(s, unit) if many else max(needed, s._capacity)
     if inline >= needed and lie_inline(s, inline, unit):
         refresh(s)
         return STATUS.ok
@@ -348,7 +379,8 @@ def reserve(s, r, needed):
 @kernel
 def grow(s, needed, unit):
     """Make room for ``needed`` slots and for as many more as the system lets us."""
-    first, second = grown_capacity(s._capacity, needed, max(unit, 1))
+    each = 8 if s._layout == PACKED else max(unit, 1)  # an offset
+    first, second = grown_capacity(s._capacity, needed, each)
     return try_capacity(s, first, unit, False) or try_capacity(s, second, unit, False)
 
 
@@ -381,6 +413,13 @@ def state_of(s, index):
 def block_owner(s, index):
     """Owner of a ragged slot's block, 0 for none."""
     return mem.load_int(s._data + 8 * index) if s._data_bytes else 0
+
+
+@kernel
+def put_block(s, index, owner):
+    """Let a ragged slot have another block; the reference to it passes to the table."""
+    mem.store_int(s._data + 8 * index, owner)
+    hold_owner_at(s._data_owner, index)
 
 
 @kernel
@@ -421,6 +460,91 @@ def guard_block(owner, room):
 
 
 @kernel
+def ready_element(s, r, index, rank, shape, first):
+    """Find memory for an element of that shape, where elements may differ."""
+    if s._layout == PACKED:
+        nbytes = count_bytes(rank, shape, first, s._storage_itemsize)
+        if 0 <= nbytes < MOST_PACKED and packs_shape(s, index, rank, shape, first):
+            return pack_element(s, r, rank, shape, first, nbytes)
+        status = unpack(s, r)
+        if status != STATUS.ok:
+            return status
+    return ready_block(s, r, index, rank, shape, first)
+
+
+@kernel
+def pack_element(s, r, rank, shape, first, nbytes):
+    """Find memory for an element after those that are packed, and count it among them.
+
+    Whoever does not write it then takes it back by `trim_packed`.
+    """
+    r[GOT], r[EXPECTED] = 1, nbytes
+    count = packed_count(s)
+    if not ready_offsets(s, max(count, s._size - 1) + 2):
+        return STATUS.too_large
+    head = packed_head(s)
+    if count == 0:
+        row_bytes = count_bytes(rank - 1, shape, first + 1, s._storage_itemsize)
+        put_head_word(head, ROW_BYTES, row_bytes)
+        put_head_word(head, PACKED_RANK, rank)
+        for axis in range(1, rank):
+            put_head_word(head, ROW_SHAPE + axis - 1, shape[first + axis])
+    begin = offset_at(head, count)
+    end = begin * head_word(head, ROW_BYTES) + nbytes
+    if end > s._data_bytes and not more_rows(s, end, max(nbytes, 1)):
+        return STATUS.too_large
+    put_offset(head, count + 1, begin + shape[first])
+    put_head_word(head, PACKED_COUNT, count + 1)
+    return STATUS.ok
+
+
+@kernel
+def more_rows(s, needed, unit):
+    """Room for so many bytes of packed elements, and for more of ``unit`` bytes."""
+    first, second = grown_capacity(s._data_bytes // unit, (needed + unit - 1) // unit, unit)
+    nbytes = first * unit
+    owner = new_memory(nbytes, 0, True, False)
+    if owner == 0:
+        nbytes = max(needed, second * unit)
+        owner = new_memory(nbytes, 0, True, False)
+    if owner == 0:
+        return False
+    put_data(s, owner, nbytes)
+    return True
+
+
+@kernel
+def unpack(s, r):
+    """Move each packed element to a block of its own; a cleared one leaves its shape."""
+    count, head, nbytes = packed_count(s), packed_head(s), 8 * s._capacity
+    table = new_memory(nbytes, 0, True, True)
+    if table == 0:
+        r[GOT], r[EXPECTED] = s._capacity, 8
+        return STATUS.too_large
+    place = record_at(table)[FIRST]
+    rank = head_word(head, PACKED_RANK) if count else 0
+    shape = mem.array_at(room(PATTERN), MAX_RANK, np.int64)
+    for axis in range(1, rank):
+        shape[axis] = head_word(head, ROW_SHAPE + axis - 1)
+    for k in range(count):
+        begin, width = offset_at(head, k), head_word(head, ROW_BYTES)
+        shape[0] = offset_at(head, k + 1) - begin
+        size = 0 if state_of(s, k) & CLEARED else shape[0] * width
+        block = new_block(rank, shape, 0, size)
+        if block == 0:
+            mem.release(table)
+            r[GOT], r[EXPECTED] = 1, size
+            return STATUS.too_large
+        mem.store_int(place + 8 * k, block)
+        hold_owner_at(table, k)
+        mem.copy_bytes(block_data(block), s._data + begin * width, size)
+    replace_memory(s, table, place, nbytes, s._states_owner, s._states)
+    s._layout = RAGGED
+    forget_packed(s)
+    return STATUS.ok
+
+
+@kernel
 def ready_block(s, r, index, rank, shape, first):
     """Give a ragged slot a block that takes an element of that shape."""
     room = count_bytes(rank, shape, first, s._storage_itemsize)
@@ -431,7 +555,7 @@ def ready_block(s, r, index, rank, shape, first):
     if owner == 0:
         r[GOT], r[EXPECTED] = 1, room
         return STATUS.too_large
-    mem.store_int(s._data + 8 * index, owner)
+    put_block(s, index, owner)
     mem.release(old)
     return STATUS.ok
 
@@ -439,8 +563,15 @@ def ready_block(s, r, index, rank, shape, first):
 @kernel
 def tell_slot_shape(s, r, index):
     """Put the shape of a written slot's element into the request's results."""
-    if s._layout != RAGGED or state_of(s, index) & WRITTEN == 0:
+    if s._layout == UNIFORM or state_of(s, index) & WRITTEN == 0:
         tell_pattern(s, r)
+        return
+    if s._layout == PACKED:
+        head = packed_head(s)
+        r[OUT_RANK] = head_word(head, PACKED_RANK)
+        r[OUT_SHAPE] = offset_at(head, index + 1) - offset_at(head, index)
+        for axis in range(1, r[OUT_RANK]):
+            r[OUT_SHAPE + axis] = head_word(head, ROW_SHAPE + axis - 1)
         return
     head = block_at(block_owner(s, index))
     r[OUT_RANK] = head[BLOCK_RANK]
@@ -453,6 +584,9 @@ def slot_data(s, index):
     """Address of the element in a slot that has one."""
     if s._layout == RAGGED:
         return block_data(block_owner(s, index))
+    if s._layout == PACKED:
+        head = packed_head(s)
+        return s._data + offset_at(head, index) * head_word(head, ROW_BYTES)
     return s._data + index * s._element_bytes
 
 
@@ -468,7 +602,7 @@ def store_intact(s):
     """Whether the guards around everything that a store holds are as they were painted."""
     if not painted_around(s._data, s._data_bytes):
         return False
-    if not painted_around(s._states, s._capacity):
+    if not painted_around(s._states, s._capacity) or not offsets_intact(s):
         return False
     for i in range(s._size if s._layout == RAGGED and s._data_bytes else 0):
         owner = block_owner(s, i)

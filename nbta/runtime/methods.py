@@ -15,6 +15,7 @@ from numba.extending import (
     lower_builtin,
     models,
     overload,
+    overload_attribute,
     overload_method,
     register_jitable,
     register_model,
@@ -1436,6 +1437,19 @@ def _concat(ta, element_shape_except0=None, dtype=None, name=None):
         count, address = mem.load_int(words + 8 * rq.COUNT), mem.owner_payload(owner)
         lengths = mem.adopt_array(owner, address, count, np.int64)
         return Concat(result(words), lengths)
+
+    return implementation
+
+
+@overload_attribute(TensorArrayType, "offsets")
+def _offsets(ta):
+    array_of = mem.array_reader(types.int64, 1)
+
+    def implementation(ta):
+        words = new_request()
+        call_kernel(settings.BULK_ENTRY, rq.OFFSETS, store_fields(ta), words)
+        owner, address = mem.load_int(words + 8 * rq.OWNER), mem.load_int(words + 8 * rq.RESULT)
+        return array_of(owner, address, words + 8 * rq.OUT_SHAPE)
 
     return implementation
 

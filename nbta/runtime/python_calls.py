@@ -18,6 +18,7 @@ from nbta.runtime.buffers import copied_points
 from nbta.runtime.cold_fields import (
     GRADIENTS,
     NAME,
+    OFFSETS,
     SOURCE,
     SUFFIX,
     cold_bytes,
@@ -40,6 +41,7 @@ from nbta.runtime.memory import (
     kernel,
 )
 from nbta.runtime.numba_private import cgutils
+from nbta.runtime.packed import PACKED_HEAD
 from nbta.runtime.pool import empty_pool
 from nbta.runtime.settings import setting
 from nbta.runtime.sharing import acquire, lend, release, take_back
@@ -222,6 +224,19 @@ def block_bytes(owner):
     return mem.adopt_array(owner, mem.owner_payload(owner), count, np.uint8)
 
 
+def head_bytes(store):
+    """Head and offsets of packed elements; empty where there are none."""
+    s = store_at(store)
+    held = acquire(s)
+    offsets = cold_bytes(s, OFFSETS)
+    count = 8 * (PACKED_HEAD + len(offsets)) if len(offsets) else 0
+    owner = mem.owner_of(offsets)
+    mem.retain(owner)
+    head = mem.adopt_array(owner, mem.address_of(offsets), count, np.uint8)
+    release(s, held)
+    return head
+
+
 def gradient_owners(store):
     """Owners of the gradient arrays' stores, eight bytes each."""
     s = store_at(store)
@@ -300,6 +315,7 @@ _SIGNATURES = {
     data_bytes: _ARRAY(_WORD),
     state_bytes: _ARRAY(_WORD),
     block_bytes: _ARRAY(_WORD),
+    head_bytes: _ARRAY(_WORD),
     gradient_owners: _ARRAY(_WORD),
     share_store: STORE(_WORD),
     source_points: types.Array(types.int32, 1, "C")(_WORD),

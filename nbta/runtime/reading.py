@@ -1,7 +1,8 @@
 """Kernels that read: one slot, many, stacked or joined; and those that look, and mark nothing.
 
-A uniform array hands out views of its own buffer, a ragged one its blocks. Where reads give
-memory back (large clearing arrays), they copy the element out first, so no view loses its pages.
+A uniform or packed array hands out views of its own buffer, a ragged one its blocks. Where reads
+give memory back (large clearing arrays), they copy the element out first, so no view loses its
+pages.
 
 A look may be followed by a write or by another look. What it hands out never changes: a view only
 of what nobody may change, take back or clear any more, else a copy.
@@ -13,6 +14,7 @@ from nbta.errors import STATUS
 from nbta.runtime import memory as mem
 from nbta.runtime.accumulation import is_half, narrow
 from nbta.runtime.buffers import HUGE_PAGE, give_back, may_allocate
+from nbta.runtime.cold_fields import OFFSETS, cold_address
 from nbta.runtime.layout import (
     PATTERN,
     block_at,
@@ -23,6 +25,7 @@ from nbta.runtime.layout import (
     new_block,
     pattern_of,
     prepare,
+    put_block,
     refresh,
     set_pattern,
     shape_known,
@@ -30,8 +33,18 @@ from nbta.runtime.layout import (
     state_of,
     tell_pattern,
     tell_slot_shape,
+    unpack,
 )
 from nbta.runtime.memory import kernel, publish_byte, room, swap_byte
+from nbta.runtime.packed import (
+    PACKED_COUNT,
+    PACKED_HEAD,
+    ROW_BYTES,
+    head_word,
+    offset_at,
+    packed_count,
+    packed_head,
+)
 from nbta.runtime.request import (
     COUNT,
     DTYPE,
@@ -52,6 +65,7 @@ from nbta.runtime.request import (
 from nbta.runtime.slots import (
     CLEARED,
     PENDING,
+    WRITTEN,
     claim_read,
     holds_sum,
     holds_value,
@@ -59,7 +73,7 @@ from nbta.runtime.slots import (
     published,
     read_status,
 )
-from nbta.runtime.store import BLOCK_RANK, BLOCK_SHAPE, RAGGED, UNIFORM
+from nbta.runtime.store import BLOCK_RANK, BLOCK_SHAPE, PACKED, RAGGED, UNIFORM
 from nbta.runtime.writing import check_array, forget_layout, item_of, unmark
 
 
@@ -84,6 +98,10 @@ def make_readable(s, r, index):
     """Room for a slot that may lie past a gradient array's end, and zeros where it has none."""
     pattern = pattern_of(s, room(PATTERN))
     status = prepare(s, r, max(index + 1, s._size), pattern[0], pattern, 1)
+    if status == STATUS.ok and s._layout == PACKED:
+        if index < packed_count(s):
+            return STATUS.ok
+        status = unpack(s, r)
     if status == STATUS.ok and s._layout == RAGGED:
         return fill_block(s, r, index)
     if status == STATUS.ok:
@@ -121,7 +139,7 @@ def fill_block(s, r, index):
         r[GOT], r[EXPECTED] = 1, room
         return STATUS.too_large
     mem.release(block_owner(s, index))
-    mem.store_int(s._data + 8 * index, owner)
+    put_block(s, index, owner)
     mem.clear_bytes(slot_data(s, index), room)
     return STATUS.ok
 
@@ -173,13 +191,16 @@ def strip_block(s, index):
     head = block_at(old)
     stub = new_block(head[BLOCK_RANK], head, BLOCK_SHAPE, 0)
     if stub:  # without memory for a stub, the block itself stays: nothing else changes
-        mem.store_int(s._data + 8 * index, stub)
+        put_block(s, index, stub)
         mem.release(old)
 
 
 @kernel
 def return_pages(s, index):
     """Return the pages of a stretch of slots once the last slot of it is cleared."""
+    if s._layout == PACKED:
+        return_rows(s, index)
+        return
     per_stretch = max(HUGE_PAGE // max(s._element_bytes, 1), 1)
     first = index - index % per_stretch
     last = min(first + per_stretch, s._size)
@@ -190,6 +211,36 @@ def return_pages(s, index):
         if states[i] & CLEARED == 0:
             return
     give_back(s._data + first * s._element_bytes, s._data + last * s._element_bytes)
+
+
+@kernel
+def return_rows(s, index):
+    """The same of each huge page that a packed element is the first or the last one to reach."""
+    head = packed_head(s)
+    width, count = head_word(head, ROW_BYTES), head_word(head, PACKED_COUNT)
+    begin, end = offset_at(head, index) * width, offset_at(head, index + 1) * width
+    first = begin - begin % HUGE_PAGE
+    while first < end:
+        stop = min(first + HUGE_PAGE, offset_at(head, count) * width)
+        if (begin <= first or end >= stop) and rows_cleared(s, head, index, first, stop):
+            give_back(s._data + first, s._data + stop)
+        first += HUGE_PAGE
+
+
+@kernel
+def rows_cleared(s, head, index, first, stop):
+    """Whether all packed elements with bytes in a range are cleared; one of them is known."""
+    width, count = head_word(head, ROW_BYTES), head_word(head, PACKED_COUNT)
+    low = high = index
+    while low > 0 and offset_at(head, low) * width > first:
+        low -= 1
+    while high < count and offset_at(head, high) * width < stop:
+        high += 1
+    for k in range(low, high):
+        has_rows = offset_at(head, k + 1) != offset_at(head, k)
+        if has_rows and state_of(s, k) & CLEARED == 0:
+            return False
+    return True
 
 
 @kernel
@@ -240,6 +291,8 @@ def read(s, r):
         r[OWNER] = block_owner(s, index) if s._layout == RAGGED else s._data_owner
         r[RESULT] = slot_data(s, index)
         mem.retain(r[OWNER])
+        if s._layout == PACKED:  # reads give no pages back any more
+            s._shared = 1
     mark_read(s, index)
     if returns:
         return_pages(s, index)
@@ -277,7 +330,13 @@ def all_written(s, r):
     So it is after a loop of appends. Going slot by slot, a stack took 50 ns for each; a loop that
     looks at the store's fields in between 1.5 ns.
     """
-    if r[LIST] or s._layout != UNIFORM or s._gradient or r[COUNT] > s._capacity:
+    if r[LIST] or s._gradient:
+        return False
+    if s._layout == PACKED:
+        there = packed_count(s)
+    else:
+        there = s._capacity if s._layout == UNIFORM else 0
+    if r[COUNT] > there:
         return False
     states, missing = mem.array_at(s._states, r[COUNT], np.uint8), 0
     for k in range(len(states)):
@@ -289,7 +348,7 @@ def all_written(s, r):
 def same_shapes(s, r, from_axis):
     """Whether the listed elements agree from an axis on; leaves the first one's shape."""
     tell_slot_shape(s, r, item_of(r, 0))
-    if s._layout != RAGGED:
+    if s._layout == UNIFORM or (s._layout == PACKED and from_axis and r[COUNT] <= packed_count(s)):
         return STATUS.ok
     first_rank = r[OUT_RANK]
     first = mem.array_at(room(PATTERN), MAX_RANK, np.int64)
@@ -315,7 +374,7 @@ def same_shapes(s, r, from_axis):
 @kernel
 def in_a_row(s, r):
     """Whether the listed slots lie one after the other, to be handed out as they are."""
-    if s._layout != UNIFORM or (is_half(s._dtype) and s._gradient):
+    if s._layout == RAGGED or (is_half(s._dtype) and s._gradient):
         return False
     if r[LIST] == 0:
         return True
@@ -349,7 +408,7 @@ def hand_out(s, r, total):
 @kernel
 def mark_listed(s, r):
     """Note that all listed slots were read."""
-    if r[LIST] == 0 and s._layout == UNIFORM and r[COUNT] <= s._size:
+    if r[LIST] == 0 and s._layout != RAGGED and r[COUNT] <= s._size:
         states, after = mem.array_at(s._states, r[COUNT], np.uint8), np.uint8(s._read_state)
         for k in range(len(states)):  # LLVM makes a memset of it
             states[k] = after
@@ -378,6 +437,10 @@ def slot_items(s, index):
     """How many items a slot's element has."""
     if s._layout == UNIFORM:
         return s._element_bytes // s._storage_itemsize
+    if s._layout == PACKED:
+        packed = packed_head(s)
+        rows = offset_at(packed, index + 1) - offset_at(packed, index)
+        return rows * head_word(packed, ROW_BYTES) // s._storage_itemsize
     head = block_at(block_owner(s, index))
     return count_bytes(head[BLOCK_RANK], head, BLOCK_SHAPE, 1)
 
@@ -417,7 +480,7 @@ def stack(s, r):
     if s._closed:
         return STATUS.closed
     r[LIST], r[COUNT], r[RANK] = 0, s._size, -1
-    if r[COUNT] and r[DTYPE] == s._dtype and all_written(s, r):
+    if r[COUNT] and r[DTYPE] == s._dtype and s._layout == UNIFORM and all_written(s, r):
         tell_pattern(s, r)
         status = hand_out(s, r, 0)
         push_axis(r, r[COUNT])
@@ -540,15 +603,81 @@ def concat_elements(s, r, lengths):
         return status
     rows = 0
     items = np.int64(0)
-    for k in range(r[COUNT]):
-        tell_slot_shape(s, r, k)
-        mem.store_int(lengths + 8 * k, r[OUT_SHAPE])
-        rows += r[OUT_SHAPE]
-        items += slot_items(s, k)
+    if s._layout == PACKED:
+        head = packed_head(s)
+        for k in range(r[COUNT]):
+            mem.store_int(lengths + 8 * k, offset_at(head, k + 1) - offset_at(head, k))
+        rows = offset_at(head, r[COUNT])
+        items = rows * head_word(head, ROW_BYTES) // s._storage_itemsize
+    else:
+        for k in range(r[COUNT]):
+            tell_slot_shape(s, r, k)
+            mem.store_int(lengths + 8 * k, r[OUT_SHAPE])
+            rows += r[OUT_SHAPE]
+            items += slot_items(s, k)
     status = hand_out(s, r, items)
     if status == STATUS.ok:
         r[OUT_SHAPE] = rows
     return status
+
+
+@kernel
+def offsets(s, r):
+    """OFFSETS: where each element's rows begin among those of all, and where the last ones end.
+
+    A view of what a packed array has, whose items never change.
+    """
+    if s._closed:
+        return STATUS.closed
+    r[LIST], r[COUNT] = 0, s._size
+    if s._layout == PACKED and s._size and s._size == packed_count(s):
+        r[OWNER] = mem.load_int(cold_address(s, OFFSETS))
+        r[RESULT] = packed_head(s) + 8 * PACKED_HEAD
+        mem.retain(r[OWNER])
+    else:
+        status = check_rows(s, r)
+        if status == STATUS.ok:
+            status = count_rows(s, r)
+        if status != STATUS.ok:
+            return status
+    r[OUT_RANK], r[OUT_SHAPE] = 1, s._size + 1
+    return STATUS.ok
+
+
+@kernel
+def check_rows(s, r):
+    """Whether all slots have elements of known shapes that `concat` could join."""
+    known = shape_known(s)
+    for k in range(s._size):
+        if not known and state_of(s, k) & WRITTEN == 0:
+            tell_pattern(s, r)
+            r[SLOT] = k
+            return STATUS.unknown_element_shape
+    if s._size == 0:
+        return STATUS.ok
+    r[SLOT] = 0
+    status = same_shapes(s, r, 1)
+    if r[OUT_RANK] == 0 or (status != STATUS.ok and r[RANK] == 0):
+        return STATUS.concat_scalar
+    return status
+
+
+@kernel
+def count_rows(s, r):
+    """The offsets, in memory of their own."""
+    nbytes = 8 * (s._size + 1)
+    owner = mem.allocate_owner(nbytes) if may_allocate() else 0
+    if owner == 0:
+        r[GOT], r[EXPECTED] = 1, nbytes
+        return STATUS.too_large
+    r[OWNER], r[RESULT] = owner, mem.owner_payload(owner)
+    rows = np.int64(0)
+    mem.store_int(r[RESULT], rows)
+    for k in range(s._size):
+        tell_slot_shape(s, r, k)
+        rows += r[OUT_SHAPE]
+        mem.store_int(r[RESULT] + 8 * (k + 1), rows)
+    return STATUS.ok
 
 
 # Looks.

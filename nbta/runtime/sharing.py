@@ -39,6 +39,7 @@ from nbta.runtime.cold_fields import (
 )
 from nbta.runtime.layout import refresh
 from nbta.runtime.memory import kernel, publish_int, relax, seen_int, setting_address, swap_int
+from nbta.runtime.packed import forget_packed
 from nbta.runtime.settings import add_to_setting, change_setting, setting
 from nbta.runtime.slots import DEPOSIT, PENDING
 from nbta.runtime.sources import gradients_of
@@ -221,6 +222,7 @@ def free(s):
     """Free a closed store's memory, unless somebody may be about to look at it."""
     if s._threads == 0 and s._parallel == 0:
         replace_memory(s, 0, 0, 0, 0, 0)
+        forget_packed(s)
 
 
 @kernel

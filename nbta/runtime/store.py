@@ -4,8 +4,11 @@ All fields are int64, and references are counted by hand: a store of a few numbe
 memory, with its elements and their state bytes after its fields.
 
 A *uniform* array (element shape fully known) keeps all elements in one buffer, one state byte a
-slot beside it. A *ragged* array keeps a table with the owner of one block a slot; a block holds
-its capacity, its rank, eight dimensions and then the element.
+slot beside it. Where shapes differ, a *packed* array has its elements back to back in one buffer,
+with offsets (see `nbta.runtime.packed`). A *ragged* array has elements that differ in more than
+their first dimension or were not written in order, or is a gradient array of elements that differ:
+it keeps a table with the owner of one block a slot; a block holds its capacity, its rank, eight
+dimensions and then the element.
 
 Numba names a jitclass type after the address of its Python class, so a compiled function that
 takes one is never found again in the disk cache (numba/numba#4830). The types here are named
@@ -34,6 +37,7 @@ from nbta.runtime.numba_private import (
     register_class_type,
     unbox_instance,
 )
+from nbta.runtime.packed import note_offsets, packed_bytes
 from nbta.runtime.request import MAX_RANK
 from nbta.runtime.settings import setting
 from nbta.tuning import INLINE_BYTES, LONGEST_INLINE
@@ -138,7 +142,7 @@ unbox(StableInstanceType)(unbox_instance)
 HEADER = (
     # Fast paths go by these.
     "size",  # slots
-    "data",  # address of the elements (uniform) or of the table (ragged)
+    "data",  # address of the elements (uniform, packed) or of the table (ragged)
     "states",  # address of the state bytes
     "element_bytes",  # stored bytes of an element of a uniform array
     "rank",  # element rank, -1: unknown
@@ -183,7 +187,7 @@ HEADER = (
 FIELD = namedtuple("FIELD", HEADER)(*range(len(HEADER)))
 
 #: Layouts.
-UNDECIDED, UNIFORM, RAGGED = range(3)
+UNDECIDED, UNIFORM, RAGGED, PACKED = range(4)
 
 
 @stable_jitclass([("_" + name, types.int64) for name in HEADER])
@@ -205,6 +209,7 @@ def _finalize_store(fields):
     """Give back what a store holds, when its last user is gone."""
     s = store_at(fields)
     replace_memory(s, 0, 0, 0, 0, 0)
+    note_offsets(s)
     mem.release(s._cold)
     return 0
 
@@ -218,6 +223,8 @@ def replace_memory(s, data_owner, data, nbytes, states_owner, states):
             note_used(old_data, s._size * s._element_bytes)
         if old_states != 0 and old_states != s._owner and old_states != states_owner:
             note_used(old_states, s._size)
+    elif s._layout == PACKED and old_data != 0 and old_data != data_owner:
+        note_used(old_data, packed_bytes(s))
     s._data_owner = data_owner  # first: an owner keeps what it replaces
     mem.publish_int(field_address(s, FIELD.data), data)
     s._data_bytes, s._states_owner, s._states = nbytes, states_owner, states

@@ -14,7 +14,7 @@ from nbta.runtime.layout import (
     fits_pattern,
     pattern_of,
     prepare,
-    ready_block,
+    ready_element,
     refresh,
     set_pattern,
     shape_known,
@@ -24,6 +24,20 @@ from nbta.runtime.layout import (
     tell_slot_shape,
 )
 from nbta.runtime.memory import kernel, publish_byte, room
+from nbta.runtime.packed import (
+    PACKED_COUNT,
+    PACKED_RANK,
+    ROW_BYTES,
+    ROW_SHAPE,
+    head_word,
+    offset_at,
+    offsets_room,
+    packed_count,
+    packed_head,
+    put_head_word,
+    put_offset,
+    trim_packed,
+)
 from nbta.runtime.request import (
     APPEND,
     COUNT,
@@ -41,6 +55,7 @@ from nbta.runtime.request import (
     VALUE,
 )
 from nbta.runtime.slots import (
+    FREE,
     PENDING,
     WRITTEN,
     ZERO,
@@ -50,7 +65,16 @@ from nbta.runtime.slots import (
     holds_sum,
     write_status,
 )
-from nbta.runtime.store import FIELD, RAGGED, replace_memory, set_dimension, store_address
+from nbta.runtime.store import (
+    FIELD,
+    PACKED,
+    RAGGED,
+    UNIFORM,
+    replace_memory,
+    set_dimension,
+    store_address,
+)
+from nbta.tuning import MOST_PACKED
 
 
 @kernel
@@ -148,8 +172,39 @@ def put(s, index, source, nbytes):
         fill(s, index, source, nbytes)
 
 
+@kernel
+def append_rows(s, r):
+    """Write an element after those that are packed, where there is room and nothing to find out.
+
+    False where `write` must see to it, which takes four times as long.
+    """
+    head, rank = packed_head(s), r[RANK]
+    if head == 0 or s._parallel or r[DTYPE] != s._dtype or rank != head_word(head, PACKED_RANK):
+        return False
+    index, rows, width = head_word(head, PACKED_COUNT), r[SHAPE], head_word(head, ROW_BYTES)
+    if r[INDEX] != index or index == 0 or not fits_pattern(s, rank, r, SHAPE):
+        return False
+    for axis in range(1, rank):
+        if r[SHAPE + axis] != head_word(head, ROW_SHAPE + axis - 1):
+            return False
+    limit = s._capacity if s._dynamic else s._size
+    if index >= limit or index + 2 > offsets_room(s) or max(rows, width) > MOST_PACKED:
+        return False
+    begin, nbytes = offset_at(head, index), rows * width
+    place = begin * width
+    if nbytes >= MOST_PACKED or place + nbytes > s._data_bytes:
+        return False
+    if mem.load_byte(s._states + index) != FREE:
+        return False
+    mem.copy_bytes(s._data + place, r[VALUE], nbytes)
+    put_offset(head, index + 1, begin + rows)
+    put_head_word(head, PACKED_COUNT, index + 1)
+    occupy(s, index)
+    return True
+
+
 def _writer(put_value):
-    """WRITE and APPEND for one kind of array; only what it needs is compiled."""
+    """WRITE for one kind of array; only what it needs is compiled."""
 
     @kernel
     def write(s, r):
@@ -161,25 +216,39 @@ def _writer(put_value):
         nbytes = count_bytes(r[RANK], r, SHAPE, s._itemsize)
         needed = max(r[INDEX] + 1, s._size)
         status = prepare(s, r, needed, r[RANK], r, SHAPE)
-        if status == STATUS.ok and s._layout == RAGGED:
-            status = ready_block(s, r, r[INDEX], r[RANK], r, SHAPE)
+        if status == STATUS.ok and s._layout != UNIFORM:
+            status = ready_element(s, r, r[INDEX], r[RANK], r, SHAPE)
         if status == STATUS.ok and s._parallel:
             status = claim(s, r, r[INDEX])
+            if status != STATUS.ok:
+                trim_packed(s, r[INDEX])
         if status == STATUS.ok:
             put_value(s, r[INDEX], r[VALUE], nbytes)
         return status
 
-    @kernel
-    def write_or_append(operation, s, r):
-        if operation == APPEND:
-            r[INDEX] = s._size
-        return write(s, r)
-
-    return write_or_append
+    return write
 
 
-write_forward = _writer(fill)
-write_gradient = _writer(add)
+_write, _accumulate = _writer(fill), _writer(add)
+
+
+@kernel
+def write_forward(operation, s, r):
+    """WRITE and APPEND of a forward array."""
+    if operation == APPEND:
+        r[INDEX] = s._size
+    if s._layout == PACKED and append_rows(s, r):
+        return STATUS.ok
+    return _write(s, r)
+
+
+@kernel
+def write_gradient(operation, s, r):
+    """The same of a gradient array, which adds."""
+    if operation == APPEND:
+        r[INDEX] = s._size
+    return _accumulate(s, r)
+
 
 #: The answer of `add_by_claim` where it did nothing; no status is negative.
 NOT_CLAIMED = -1
@@ -285,17 +354,19 @@ def scatter_rows(s, r):
     status = prepare(s, r, highest(s, r), r[RANK], r, SHAPE)
     if status != STATUS.ok:
         return status
+    packed = packed_count(s)
     done = 0
     while status == STATUS.ok and done < r[COUNT]:
         slot = item_of(r, done)
         status = check_slot(s, r, slot, r[RANK], SHAPE)
-        if status == STATUS.ok and s._layout == RAGGED:
-            status = ready_block(s, r, slot, r[RANK], r, SHAPE)
+        if status == STATUS.ok and s._layout != UNIFORM:
+            status = ready_element(s, r, slot, r[RANK], r, SHAPE)
         if status == STATUS.ok:
             mark_pending(s, r, slot)
             done += 1
     unmark(s, r, done)
     if status != STATUS.ok:
+        trim_packed(s, packed)
         if undecided:
             forget_layout(s, before)
         return status
@@ -310,6 +381,7 @@ def scatter_rows(s, r):
 def forget_layout(s, before):
     """Back to an undecided layout, after an operation that decided it failed."""
     s._layout, s._element_bytes = 0, 0
+    trim_packed(s, 0)
     replace_memory(s, 0, 0, 0, s._states_owner, s._states)
     set_pattern(s, before)
     refresh(s)
@@ -385,12 +457,13 @@ def split_check(s, r, lengths):
 @kernel
 def split_pieces(s, r, lengths):
     """Find memory for all pieces, then write them."""
-    if s._layout == RAGGED:
-        for k in range(r[COUNT]):
-            r[SHAPE] = mem.load_int(lengths + 8 * k)
-            status = ready_block(s, r, k, r[RANK], r, SHAPE)
-            if status != STATUS.ok:
-                return status
+    packed = packed_count(s)
+    for k in range(r[COUNT] if s._layout != UNIFORM else 0):
+        r[SHAPE] = mem.load_int(lengths + 8 * k)
+        status = ready_element(s, r, k, r[RANK], r, SHAPE)
+        if status != STATUS.ok:
+            trim_packed(s, packed)
+            return status
     source = r[VALUE]
     for k in range(r[COUNT]):
         r[SHAPE] = mem.load_int(lengths + 8 * k)

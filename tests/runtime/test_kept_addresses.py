@@ -178,13 +178,31 @@ def test_views_outlive_growth_and_their_array():
 @row("ragged blocks")
 def test_blocks_are_held_by_the_table():
     ta = growing((None,), infer_shape=False)
-    for k in range(100):
-        ta.append(np.full(k, float(k)))
+    for k in reversed(range(100)):  # in the order of their slots they would be packed
+        ta.write(k, np.full(k, float(k)))
     kept, views = churned(), [ta.read(k) for k in range(100)]
     ta.close()
     del ta, kept
     kept = churned()
     assert [view.tolist() for view in views] == [[float(k)] * k for k in range(100)]
+    del kept
+
+
+@row("packed elements")
+def test_views_hold_the_buffers_of_packed_elements():
+    ta = growing((None,), infer_shape=False)
+    views, offsets = [], []
+    for k in range(100):
+        ta.append(np.full(k, float(k)))
+        views.append(ta.read(k))
+        offsets.append(ta.offsets)
+    kept = churned()
+    ta.write(200, np.ones(1))  # moves all out
+    ta.close()
+    del ta, kept
+    kept = churned()
+    assert [view.tolist() for view in views] == [[float(k)] * k for k in range(100)]
+    assert [seen[-1] for seen in offsets] == [k * (k + 1) // 2 for k in range(100)]
     del kept
 
 

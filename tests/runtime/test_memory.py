@@ -149,6 +149,12 @@ def filled(infer_shape=True, size=3, **options):
     return array.unstack(np.arange(2.0 * size).reshape(size, 2))
 
 
+def unordered():
+    """Elements that are not packed, as they were not written in the order of their slots."""
+    array = nbta.TensorArray("float64", 3, infer_shape=False, clear_after_read=True)
+    return array.write(2, ROWS).write(0, ROWS).write(1, ROWS)
+
+
 def ragged_gradient():
     array = nbta.TensorArray("float64", 3, infer_shape=False, clear_after_read=True)
     array.write(0, np.ones(2)).write(1, np.ones((1, 2)))
@@ -205,8 +211,8 @@ SITES = {
         lambda a: a.split(ROWS, [1, 2]),
     ),
     "ragged read": (lambda: filled(False), lambda a: a.read(1)),
-    "ragged stack": (lambda: filled(False), lambda a: a.stack()),
-    "ragged concat": (lambda: filled(False), lambda a: a.concat().value),
+    "ragged stack": (unordered, lambda a: a.stack()),
+    "ragged concat": (unordered, lambda a: a.concat().value),
     "gather": (filled, lambda a: a.gather([2, 0])),
     "asked shape": (
         lambda: nbta.TensorArray("float64", 2, clear_after_read=True),
