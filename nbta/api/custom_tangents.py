@@ -107,7 +107,7 @@ class CustomJvp(Custom):
 
     def _like(self, i: int, value: Any, tensor: Any) -> Any:
         want = tensor.spec
-        made = None if value is None else as_tensor(value, current(), want.dtype)
+        made: Any = None if value is None else as_tensor(value, current(), want.dtype)
         fits = made is not None and made.dtype == want.dtype
         if not fits or not shapes.compatible(made.spec.shape, want.shape):
             got = "None" if made is None else made.spec
@@ -123,7 +123,7 @@ class CustomJvp(Custom):
 
     def gradient(self, op: Operation, grads: Sequence[Tensor | None]) -> list[Tensor | None]:
         """Gradients of the inputs, by the transpose of the user's rule."""
-        seeds = [
+        seeds: list[Any] = [
             identity(zeros_like(as_tensor(tensor))) if tensor.spec.differentiable else None
             for tensor in op.inputs
         ]
@@ -134,7 +134,8 @@ class CustomJvp(Custom):
         pairs = [(t, as_tensor(g)) for t, g in pairs if g is not None]
         if not pairs:
             return [None] * len(op.inputs)
-        computation = Computation(current().unique_name("transposed"))
+        graph: Any = current()
+        computation = Computation(graph.unique_name("transposed"))
         found = computation.run([t for t, _ in pairs], [g for _, g in pairs], wanted)
         self._check_linear(op, found, wanted)
         rest = iter(found)
