@@ -1,6 +1,6 @@
 """All that users see of graphs; `nbta` imports it when something of it is first used."""
 
-import nbta.api.in_njit  # noqa: F401 - tells Numba of functions
+import nbta.api.made_in_njit  # noqa: F401 - tells Numba of functions
 from nbta import debug, implicit, random, raw_ops, testing
 from nbta.api.custom import custom_gradient
 from nbta.api.custom_tangents import custom_jvp

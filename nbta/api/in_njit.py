@@ -1206,7 +1206,7 @@ def _report(value: Any) -> Any:
 # Derivatives along directions, for which there are no functions by name.
 
 
-def _function_of(kind: Any) -> Any:
+def function_of(kind: Any) -> Any:
     """The function of a type; None for a type of something else."""
     if isinstance(kind, types.Dispatcher):
         return kind.dispatcher
@@ -1215,7 +1215,7 @@ def _function_of(kind: Any) -> Any:
 
 @overload(derivatives.jvp)
 def _jvp(f, primals, tangents):  # type: ignore[no-untyped-def] # as the lambdas
-    if (function := _function_of(f)) is None:
+    if (function := function_of(f)) is None:
         return None
     traced = cached_callers.derived("jvp", function).function
     if isinstance(primals, types.BaseTuple):
@@ -1225,13 +1225,20 @@ def _jvp(f, primals, tangents):  # type: ignore[no-untyped-def] # as the lambdas
 
 @overload(derivatives.hvp)
 def _hvp(f, primals, tangents):  # type: ignore[no-untyped-def] # as the lambdas
-    if (function := _function_of(f)) is None:
+    if (function := function_of(f)) is None:
         return None
     traced = cached_callers.derived("hvp", function).function
     if isinstance(primals, types.BaseTuple):
         return lambda f, primals, tangents: traced(primals, tangents)
     return lambda f, primals, tangents: traced((primals,), (tangents,))[0]
 
+
+parallel_loops.CALLED_BEHIND.update(
+    {
+        derivatives.jvp: lambda kinds: [cached_callers.derived("jvp", function_of(kinds[0]))],
+        derivatives.hvp: lambda kinds: [cached_callers.derived("hvp", function_of(kinds[0]))],
+    }
+)
 
 # Code of a call.
 

@@ -111,7 +111,7 @@ def call_kernel(entry, operation, store, request):
 
 #: What was refused so far, each once; Numba keeps of an overload's error no more than its text.
 _said = {}
-_LIBRARIES = tuple(str(Path(file).parent) for file in (numba.__file__, __file__))
+_LIBRARIES = (str(Path(numba.__file__).parent), str(Path(__file__).parents[1]))
 
 
 def refusal(sentence: str) -> TypingError:
