@@ -13,6 +13,7 @@ import ctypes
 import functools
 import inspect
 import itertools
+import operator
 import threading
 from collections import namedtuple
 from types import FunctionType, MemberDescriptorType
@@ -48,11 +49,14 @@ from nbta.runtime.intrinsics import INTERRUPTED, NOT_A_NUMBER, OK, call
 from nbta.runtime.memory import ARRAY_DTYPE, ARRAY_READY, HEAD, INT64, build_array, room
 from nbta.runtime.native_calls import kept, raise_kept, raise_memory, raise_misfit
 from nbta.runtime.numba_private import (
+    AbstractTemplate,
     NumbaError,
     as_dtype,
     cgutils,
     cpu_target,
     imputils,
+    infer,
+    infer_global,
     signature,
 )
 from nbta.runtime.sharing import forget_python_error, hold_python, let_python_go, python_held
@@ -1003,6 +1007,9 @@ class NativeFunction(types.Callable):
     def __reduce__(self) -> Any:
         return _type_again, (cached_callers.names_of(self),)
 
+    def __deepcopy__(self, memo: Any) -> NativeFunction:
+        return self  # numba.literal_unroll copies types
+
     def _made(self, args: Any, kwargs: Any) -> Entry:
         try:
             return Entry(self, args, kwargs)
@@ -1201,6 +1208,36 @@ def _report(value: Any) -> Any:
             raise_kept(number)
 
     return raise_first if isinstance(value, NativeFunction) else None
+
+
+# Tuples of functions: each has a type of its own, so that an index or a loop's variable has none.
+
+
+def _refuse_either(args: Any) -> None:
+    """Refuse what may be any function of a tuple."""
+    if isinstance(args[0], types.Tuple) and any(isinstance(k, NativeFunction) for k in args[0]):
+        message = (
+            "the functions in a tuple are of several types; take one by an index that is a "
+            "constant, or go over them by literal_unroll (from numba import literal_unroll)"
+        )
+        raise refusal(message)
+
+
+@infer
+class _LoopOverTuple(AbstractTemplate):
+    key = "getiter"
+
+    def generic(self, args: Any, kws: Any) -> None:
+        """Has no type, but an error."""
+        _refuse_either(args)
+
+
+@infer_global(operator.getitem)
+class _ItemOfTuple(AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> None:
+        """Has no type, but an error."""
+        if not isinstance(args[1], types.Literal | types.SliceType):
+            _refuse_either(args)
 
 
 # Derivatives along directions, for which there are no functions by name.
