@@ -684,6 +684,7 @@ def _both(
     convert: bool,
     static: Static,
     pick: Any = None,
+    what: str = "value_and_grad",
 ) -> Any:
     @functools.wraps(f, updated=())  # a dispatcher's own attributes cannot be pickled
     def both(*args: Any, **kwargs: Any) -> Any:
@@ -691,7 +692,6 @@ def _both(
         return _value_and_grad(inner, chosen, has_aux, args, kwargs)
 
     both.chosen = chosen  # type: ignore[attr-defined] # for what gives labels to gradients
-    what = "value_and_grad" if pick is None else "grad"
     return Function(both, compiled, pick, convert=False, static=static, what=what)
 
 
@@ -790,8 +790,8 @@ def grad(
     chosen = Differentiated(f, argnums, argnames)
     static = Static(f, static_argnums, static_argnames, chosen)
     if batch_axis is None:
-        return _both(f, chosen, has_aux, compiled, convert, static, pick)
-    both = _both(f, chosen, has_aux, compiled, convert, static)
+        return _both(f, chosen, has_aux, compiled, convert, static, pick, "grad")
+    both = _both(f, chosen, has_aux, compiled, convert, static, what="grad")
     return Batched(f, both, batch_axis, chosen, reduction, compiled, pick)
 
 
