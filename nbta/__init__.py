@@ -23,8 +23,8 @@ functions must be in a file or a notebook.
 Gradients
     `grad`, `value_and_grad`, `jvp`, `vjp`, `hvp`, `linearize`, `jacobian`, `jacfwd`,
     `hessian`, `sparse_jacobian`, `sparse_hessian`, `vmap`;
-    `custom_gradient` for functions with a derivative of your own, `implicit` for solvers,
-    `testing.check_grads` to check.
+    `custom_gradient` and `custom_jvp` for functions with a derivative of your own, `implicit` for
+    solvers, `testing.check_grads` to check.
 Functions
     `function` compiles without differentiating; ``f.explain()`` and ``f.source`` show what became
     of a function, ``f.profile()`` where its time goes. `debug.nans` finds the first NaN.

@@ -6,6 +6,7 @@ from nbta import random as random
 from nbta import raw_ops as raw_ops
 from nbta import testing as testing
 from nbta.api.custom import custom_gradient as custom_gradient
+from nbta.api.custom_tangents import custom_jvp as custom_jvp
 from nbta.api.derivatives import grad as grad
 from nbta.api.derivatives import hessian as hessian
 from nbta.api.derivatives import hvp as hvp

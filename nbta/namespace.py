@@ -1,8 +1,9 @@
 """All that users see of graphs; `nbta` imports it when something of it is first used."""
 
-import nbta.api.in_njit  # noqa: F401 - tells Numba of functions
+import nbta.api.made_in_njit  # noqa: F401 - tells Numba of functions
 from nbta import debug, implicit, random, raw_ops, testing
 from nbta.api.custom import custom_gradient
+from nbta.api.custom_tangents import custom_jvp
 from nbta.api.derivatives import (
     grad,
     hessian,
@@ -41,6 +42,7 @@ __all__ = [
     "cond",
     "control_dependencies",
     "custom_gradient",
+    "custom_jvp",
     "debug",
     "flatten",
     "foldl",

@@ -19,12 +19,12 @@ from typing import Any
 
 from llvmlite import binding, ir
 
-from nbta.api import derivatives
+from nbta.api import derivatives, sequences, tracing
 from nbta.compiler.graph_cache import sources
 from nbta.runtime.intrinsics import INT64
-from nbta.runtime.numba_private import Dispatcher, NumbaWarning, being_compiled, cpu_target
+from nbta.runtime.numba_private import NumbaWarning, being_compiled, cpu_target
 
-Names = tuple[tuple[str, str, str], ...]
+Names = tuple[tuple[str, str, tuple[Any, ...]], ...]
 
 
 def names_of(kind: Any, caller: str = "") -> Names:
@@ -39,14 +39,19 @@ def names_of(kind: Any, caller: str = "") -> Names:
 
     Returns
     -------
-    tuple of (module, variable, derivative)
+    tuple of (module, variable, steps)
         All variables that it is, of the caller's module and its own; of any where these have none.
-        A derivative along a direction has the names of the function that it is of. None where a
-        tuple has it, by whose place a caller may count on it.
+        What compiled code made of a function has the names of that, with the steps from there.
+        None where a tuple has it, by whose place a caller may count on it.
     """
-    base, how = kind.function, ""
-    if kind.made_of is not None:
-        how, base = kind.made_of[0], kind.made_of[1]()
+    base, steps = kind.function, []
+    while kind is not None and kind.made_of is not None:
+        steps.insert(0, kind.made_of[0])
+        base = kind.made_of[1]()
+        kind = getattr(base, "__dict__", {}).get("_native")
+    if base is None:
+        return ()
+    how = tuple(steps)
     places = [caller, getattr(base, "__module__", None)]
     around = list(getattr(sys.modules.get(caller), "__dict__", {}).values())
     modules = [each.__name__ for each in around if isinstance(each, ModuleType)]
@@ -87,12 +92,14 @@ def found(names: Names) -> Any:
             each_by_id[id(each)] = each, how
     if len(each_by_id) != 1:
         raise LookupError(names)
-    ((value, how),) = each_by_id.values()
-    if how:
-        if not isinstance(value, Dispatcher) and not hasattr(value, "every_trace"):
-            raise LookupError(names)
-        return derived(how, value)
-    kind = _type_of(value)
+    ((value, steps),) = each_by_id.values()
+    if steps and not callable(value):
+        raise LookupError(names)
+    kind = None
+    for step in steps:
+        kind = derived(step, value)
+        value = kind.function
+    kind = kind or _type_of(value)
     if not hasattr(kind, "made_of"):
         raise LookupError(names)
     return kind
@@ -102,14 +109,59 @@ def _type_of(function: Any) -> Any:
     return cpu_target.typing_context.resolve_value_type(function)
 
 
-_DERIVATIVES = {"jvp": derivatives.jvp_of, "hvp": derivatives.hvp_of}
+_DERIVATIVES = {
+    "jvp": derivatives.jvp_of,
+    "hvp": derivatives.hvp_of,
+    "vjp": derivatives.vjp_of,
+    "linear map": derivatives.linear_of,
+    "value": derivatives.value_of,
+}
+#: What makes a function of one, by name.
+MAKERS = {
+    "function": tracing.function,
+    "grad": derivatives.grad,
+    "value_and_grad": derivatives.value_and_grad,
+    "jacobian": derivatives.jacobian,
+    "jacfwd": derivatives.jacfwd,
+    "hessian": derivatives.hessian,
+    "vmap": sequences.vmap,
+}
+#: What was made in compiled code, by the identity of the function, which it keeps alive.
+_made: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
 
 
-def derived(how: str, function: Any) -> Any:
-    """The type of a derivative along directions: ``"jvp"`` or ``"hvp"``."""
-    kind = _type_of(_DERIVATIVES[how](function, True))
+def made_of(function: Any, how: Any) -> Any:
+    """What a call of one of `MAKERS` in compiled code makes, the same for all calls alike.
+
+    Parameters
+    ----------
+    function : callable
+    how : tuple
+        The maker's name, further arguments by position, and those by name, as pairs.
+    """
+    key = id(function), repr(how)
+    found = _made.get(key)
+    if found is None:
+        name, args, kwargs = how
+        found = _made[key] = MAKERS[name](function, *args, **dict(kwargs))
+    _note(_type_of(found), how, function)
+    return found
+
+
+def derived(how: Any, function: Any) -> Any:
+    """The type of what is made of a function: a key of `_DERIVATIVES`, or as for `made_of`."""
+    if isinstance(how, tuple):
+        return _type_of(made_of(function, how))
+    return _note(_type_of(_DERIVATIVES[how](function, True)), how, function)
+
+
+def _note(kind: Any, how: Any, function: Any) -> Any:
+    """Note of which function something is made."""
     if kind.made_of is None:
-        kind.made_of = how, weakref.ref(function)
+        try:
+            kind.made_of = how, weakref.ref(function)
+        except TypeError:  # as for NumPy's functions, which stay anyway
+            kind.made_of = how, lambda: function
     return kind
 
 

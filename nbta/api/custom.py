@@ -1,4 +1,4 @@
-"""custom_gradient: a user's function, with a backward pass of its own, as an operation."""
+"""Users' functions as operations, and custom_gradient, which gives them a backward pass."""
 
 from __future__ import annotations
 
@@ -207,54 +207,58 @@ def _take(code: Any, op: Any, result: Any, name: Any, kind: Any, lengths: Any) -
     )
 
 
-CUSTOM = define(
-    "Custom", _infer, _evaluate, _gradient, several=True, foreign=True, emit=_emit_custom
-)
+def define_custom(name: str, **options: Any) -> Any:
+    """A record of users' functions, whose attribute ``function`` is a `Custom`."""
+    return define(
+        name,
+        _infer,
+        _evaluate,
+        _gradient,
+        several=True,
+        foreign=True,
+        emit=_emit_custom,
+        **options,
+    )
 
 
-class CustomGradient(Sent):
-    """A function with its own gradient; see `nbta.custom_gradient`."""
+CUSTOM = define_custom("Custom")
+
+
+class Custom(Sent):
+    """A user's function as an operation; what derivatives it has, those say who derive from this.
+
+    Attributes
+    ----------
+    forward : callable
+        The user's function.
+    result : callable
+        What it gives, by specs; see `custom_gradient`.
+    name : str
+        Of the function, in messages.
+    """
 
     __wrapped__: Callable[..., Any]
+    _record: Any
+    _what: str
 
     def __init__(
-        self,
-        forward: Callable[..., Any],
-        backward: Callable[..., Any] | None = None,
-        result: Callable[..., Any] | None = None,
+        self, forward: Callable[..., Any], result: Callable[..., Any] | None = None
     ) -> None:
         functools.update_wrapper(self, forward)
-        self.forward, self._backward = forward, backward
-        self.result = result or _like_first
+        self.forward, self.result = forward, result or _like_first
         self.name = getattr(forward, "__name__", "function")
 
     def __call__(self, *args: ArrayLike, name: str | None = None) -> Any:
         """Add the operation to a graph, or run it at once."""
-        values = apply(CUSTOM, args, {"function": self}, name or _as_name(self.name))
+        values = apply(self._record, args, {"function": self}, name or _as_name(self.name))
         return values[0] if isinstance(values, tuple) and len(values) == 1 else values
 
-    def _recipe(self) -> tuple[Any, ...]:
-        """The arguments that make one like it."""
-        return self.forward, self._backward, self.result
-
     def __repr__(self) -> str:
-        return f"<nbta.custom_gradient of {described(self.forward)}>"
-
-    def backward(self, function: F) -> F:
-        """Set the backward function; use as a decorator."""
-        self._backward = function
-        return function
+        return f"<nbta.{self._what} of {described(self.forward)}>"
 
     def native(self) -> Any:
         """The user's function, and which of its results count; None for all."""
         return _as_dispatcher(self.forward), None
-
-    def undifferentiable(self) -> Any:
-        """The message where there is no backward function."""
-        return (
-            f"{self.name} has no backward function, so that nothing can be differentiated through "
-            f"it; give one with custom_gradient(..., backward=) or @{self.name}.backward"
-        )
 
     def miscounted(self, found: Any, announced: Any) -> Any:
         """The message for another number of results."""
@@ -269,6 +273,37 @@ class CustomGradient(Sent):
         return (
             f"{self.name} gave {got}, and {spec} was announced{default}; say with result= what it "
             f"gives"
+        )
+
+
+class CustomGradient(Custom):
+    """A function with its own gradient; see `nbta.custom_gradient`."""
+
+    _record, _what = CUSTOM, "custom_gradient"
+
+    def __init__(
+        self,
+        forward: Callable[..., Any],
+        backward: Callable[..., Any] | None = None,
+        result: Callable[..., Any] | None = None,
+    ) -> None:
+        super().__init__(forward, result)
+        self._backward = backward
+
+    def _recipe(self) -> tuple[Any, ...]:
+        """The arguments that make one like it."""
+        return self.forward, self._backward, self.result
+
+    def backward(self, function: F) -> F:
+        """Set the backward function; use as a decorator."""
+        self._backward = function
+        return function
+
+    def undifferentiable(self) -> Any:
+        """The message where there is no backward function."""
+        return (
+            f"{self.name} has no backward function, so that nothing can be differentiated through "
+            f"it; give one with custom_gradient(..., backward=) or @{self.name}.backward"
         )
 
     def gradient(self, op: Operation, grads: Sequence[Tensor | None]) -> list[Tensor | None]:

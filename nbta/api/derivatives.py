@@ -684,6 +684,7 @@ def _both(
     convert: bool,
     static: Static,
     pick: Any = None,
+    what: str = "value_and_grad",
 ) -> Any:
     @functools.wraps(f, updated=())  # a dispatcher's own attributes cannot be pickled
     def both(*args: Any, **kwargs: Any) -> Any:
@@ -691,7 +692,6 @@ def _both(
         return _value_and_grad(inner, chosen, has_aux, args, kwargs)
 
     both.chosen = chosen  # type: ignore[attr-defined] # for what gives labels to gradients
-    what = "value_and_grad" if pick is None else "grad"
     return Function(both, compiled, pick, convert=False, static=static, what=what)
 
 
@@ -790,8 +790,8 @@ def grad(
     chosen = Differentiated(f, argnums, argnames)
     static = Static(f, static_argnums, static_argnames, chosen)
     if batch_axis is None:
-        return _both(f, chosen, has_aux, compiled, convert, static, pick)
-    both = _both(f, chosen, has_aux, compiled, convert, static)
+        return _both(f, chosen, has_aux, compiled, convert, static, pick, "grad")
+    both = _both(f, chosen, has_aux, compiled, convert, static, what="grad")
     return Batched(f, both, batch_axis, chosen, reduction, compiled, pick)
 
 
@@ -972,21 +972,22 @@ def _shaped_alike(primals: Any, tangents: Any) -> list:
     So these are one length for the compiler, too: items of both are looked up by one index, and a
     loop over them has no other check.
     """
+    tangents = _tuples(primals, tangents)[1]  # compiled code has not looked at them
     pairs = zip(leaves(primals), leaves(tangents), paths(tangents, "tangents"), strict=True)
     return [_of_shape(primal, as_tensor(tangent), path) for primal, tangent, path in pairs]
 
 
-def _of_shape(primal: Any, tangent: Any, path: str) -> Any:
+def _of_shape(primal: Any, tangent: Any, path: str, what: str = "primal") -> Any:
     want, have = primal.spec.shape, tangent.spec.shape
     if want is None or have is None or None in (*want, *have):
         alike = all_(equal(shape_of(tangent), shape_of(primal)))
-        return checked(tangent, alike, f"{path} has another shape than its primal; give its own")
+        return checked(tangent, alike, f"{path} has another shape than its {what}; give its own")
     if want == have:
         return tangent
     if any((n == 1) != (m == 1) for n, m in zip(want, have, strict=True)):  # no `Dim` is 1
-        message = f"{path} is {tangent.spec}, and its primal is {primal.spec}; they must be equal"
+        message = f"{path} is {tangent.spec}, and its {what} is {primal.spec}; they must be equal"
         raise invalid("tangents", message)
-    return broadcast_to(tangent, shape_of(primal), name="tangents")
+    return broadcast_to(tangent, shape_of(primal), name=path.partition("[")[0])
 
 
 def linearize(
@@ -1033,14 +1034,30 @@ def linearize(
     """
     primals = map_leaves(lambda v: v.copy() if isinstance(v, np.ndarray) else v, primals)
 
-    def made(kind: str, function: Any) -> Any:
-        make = lambda: Function(weakly(function, f, convert), convert=False, what="linearize")  # noqa: E731
-        return once(f, (kind, convert), make)
-
     def along(*tangents: Any) -> R:
-        return made("linear map", _tangent)(*_tuples(primals, tangents))
+        return linear_of(f, convert)(*_tuples(primals, tangents))
 
-    return made("value", _value)(*primals), along
+    return value_of(f, convert)(*primals), along
+
+
+def linear_of(f: Any, convert: bool) -> Function[..., Any]:
+    """The function of primals and tangents, as tuples, that `linearize` calls."""
+    return _made_of(f, convert, "linearize", _tangent)
+
+
+def value_of(f: Any, convert: bool) -> Function[..., Any]:
+    """The function of primals that `linearize` and `vjp` call."""
+    return _made_of(f, convert, "value", _value)
+
+
+def vjp_of(f: Any, convert: bool) -> Function[..., Any]:
+    """The function of primals, as a tuple, and a cotangent that `vjp` calls."""
+    return _made_of(f, convert, "vjp", _pulled)
+
+
+def _made_of(f: Any, convert: bool, what: str, function: Any) -> Function[..., Any]:
+    make = lambda: Function(weakly(function, f, convert), convert=False, what=what)  # noqa: E731
+    return once(f, (what, convert), make)
 
 
 def _value(f: Any, convert: bool, *primals: Any) -> Any:
@@ -1098,24 +1115,25 @@ def vjp(
     (array([ 3., 12.]), (array([6., 6.]), np.float64(3.0)))
     """
     primals = map_leaves(lambda v: v.copy() if isinstance(v, np.ndarray) else v, primals)
-
-    def made(kind: str, function: Any) -> Any:
-        make = lambda: Function(weakly(function, f, convert), convert=False, what="vjp")  # noqa: E731
-        return once(f, (kind, convert), make)
-
-    value = made("value", _value)(*primals)
+    value = value_of(f, convert)(*primals)
 
     def pullback(cotangent: Any) -> tuple[Any, ...]:
-        return made("vjp", _pulled)(primals, _cotangents(value, cotangent))
+        return vjp_of(f, convert)(primals, _cotangents(value, cotangent))
 
     return value, pullback
 
 
 def _pulled(f: Any, convert: bool, primals: Any, cotangents: Any) -> Any:
     primals = tuple(free(f"primals[{i}]", p) for i, p in enumerate(primals))
-    value = leaves(map_leaves(as_tensor, prepared(f, "the function", convert)(*primals)))
-    given = [as_tensor(cotangent) for cotangent in leaves(cotangents)]
-    return pack(primals, gradients(value, leaves(primals), given, unconnected="zero"))
+    value = map_leaves(as_tensor, prepared(f, "the function", convert)(*primals))
+    cotangents = map_leaves(as_tensor, _cotangents(value, cotangents))
+    given = [
+        _of_shape(one, other, f"cotangent{path}", "value")
+        for one, other, path in zip(
+            leaves(value), leaves(cotangents), paths(value, ""), strict=True
+        )
+    ]
+    return pack(primals, gradients(leaves(value), leaves(primals), given, unconnected="zero"))
 
 
 def _cotangents(value: Any, cotangent: Any) -> Any:

@@ -13,6 +13,7 @@ import ctypes
 import functools
 import inspect
 import itertools
+import operator
 import threading
 from collections import namedtuple
 from types import FunctionType, MemberDescriptorType
@@ -48,11 +49,14 @@ from nbta.runtime.intrinsics import INTERRUPTED, NOT_A_NUMBER, OK, call
 from nbta.runtime.memory import ARRAY_DTYPE, ARRAY_READY, HEAD, INT64, build_array, room
 from nbta.runtime.native_calls import kept, raise_kept, raise_memory, raise_misfit
 from nbta.runtime.numba_private import (
+    AbstractTemplate,
     NumbaError,
     as_dtype,
     cgutils,
     cpu_target,
     imputils,
+    infer,
+    infer_global,
     signature,
 )
 from nbta.runtime.sharing import forget_python_error, hold_python, let_python_go, python_held
@@ -1003,6 +1007,9 @@ class NativeFunction(types.Callable):
     def __reduce__(self) -> Any:
         return _type_again, (cached_callers.names_of(self),)
 
+    def __deepcopy__(self, memo: Any) -> NativeFunction:
+        return self  # numba.literal_unroll copies types
+
     def _made(self, args: Any, kwargs: Any) -> Entry:
         try:
             return Entry(self, args, kwargs)
@@ -1203,10 +1210,40 @@ def _report(value: Any) -> Any:
     return raise_first if isinstance(value, NativeFunction) else None
 
 
+# Tuples of functions: each has a type of its own, so that an index or a loop's variable has none.
+
+
+def _refuse_either(args: Any) -> None:
+    """Refuse what may be any function of a tuple."""
+    if isinstance(args[0], types.Tuple) and any(isinstance(k, NativeFunction) for k in args[0]):
+        message = (
+            "the functions in a tuple are of several types; take one by an index that is a "
+            "constant, or go over them by literal_unroll (from numba import literal_unroll)"
+        )
+        raise refusal(message)
+
+
+@infer
+class _LoopOverTuple(AbstractTemplate):
+    key = "getiter"
+
+    def generic(self, args: Any, kws: Any) -> None:
+        """Has no type, but an error."""
+        _refuse_either(args)
+
+
+@infer_global(operator.getitem)
+class _ItemOfTuple(AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> None:
+        """Has no type, but an error."""
+        if not isinstance(args[1], types.Literal | types.SliceType):
+            _refuse_either(args)
+
+
 # Derivatives along directions, for which there are no functions by name.
 
 
-def _function_of(kind: Any) -> Any:
+def function_of(kind: Any) -> Any:
     """The function of a type; None for a type of something else."""
     if isinstance(kind, types.Dispatcher):
         return kind.dispatcher
@@ -1215,7 +1252,7 @@ def _function_of(kind: Any) -> Any:
 
 @overload(derivatives.jvp)
 def _jvp(f, primals, tangents):  # type: ignore[no-untyped-def] # as the lambdas
-    if (function := _function_of(f)) is None:
+    if (function := function_of(f)) is None:
         return None
     traced = cached_callers.derived("jvp", function).function
     if isinstance(primals, types.BaseTuple):
@@ -1225,13 +1262,20 @@ def _jvp(f, primals, tangents):  # type: ignore[no-untyped-def] # as the lambdas
 
 @overload(derivatives.hvp)
 def _hvp(f, primals, tangents):  # type: ignore[no-untyped-def] # as the lambdas
-    if (function := _function_of(f)) is None:
+    if (function := function_of(f)) is None:
         return None
     traced = cached_callers.derived("hvp", function).function
     if isinstance(primals, types.BaseTuple):
         return lambda f, primals, tangents: traced(primals, tangents)
     return lambda f, primals, tangents: traced((primals,), (tangents,))[0]
 
+
+parallel_loops.CALLED_BEHIND.update(
+    {
+        derivatives.jvp: lambda kinds: [cached_callers.derived("jvp", function_of(kinds[0]))],
+        derivatives.hvp: lambda kinds: [cached_callers.derived("hvp", function_of(kinds[0]))],
+    }
+)
 
 # Code of a call.
 

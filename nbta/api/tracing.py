@@ -843,9 +843,9 @@ class Function(Sent, Generic[P, R]):
         traces = self.every_trace()
         if not traces:
             return f"<{self._title}, not called yet>"
-        ran = any(getattr(trace.runner, "ran", None) is not None for trace in traces)
+        is_compiled = any(getattr(trace.runner, "has_code", False) for trace in traces)
         graphs = "1 graph" if len(traces) == 1 else f"{len(traces)} graphs"
-        return f"<{self._title}, {graphs}, {'compiled' if ran else 'not compiled'}>"
+        return f"<{self._title}, {graphs}, {'compiled' if is_compiled else 'not compiled'}>"
 
 
 @overload

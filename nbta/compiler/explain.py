@@ -110,7 +110,9 @@ _MAP = (
     "map_fn starts its threads anew in each iteration; leave parallel_iterations= out, or put the "
     "threads around the loop, by batch_axis=."
 )
-_FOREIGN = "custom_gradient has a Python function there; give it one that @njit compiled."
+_FOREIGN = (
+    "custom_gradient or custom_jvp has a Python function there; give it one that @njit compiled."
+)
 _DRAW = (
     "NumPy's and Python's generators draw in Python; a function that @njit compiles has Numba's, "
     "which draws in machine code, and so does nbta.random."

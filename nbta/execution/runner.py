@@ -319,6 +319,11 @@ class Runner:
         self._spent = 0.0  # functions for other shapes must be worth their own
         return function
 
+    @property
+    def has_code(self) -> bool:
+        """Whether there is machine code for any shapes."""
+        return any(function.is_built for function in self.compiled)
+
     def explain(self) -> str:
         """How it runs, in words."""
         one_by_one = f"operations run one by one: {len(self._plan.operations)} and their bodies'"

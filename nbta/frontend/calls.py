@@ -2099,4 +2099,5 @@ _KINDS = (
     (type, _made),
     (np.ufunc, _numpy),
     (types.BuiltinFunctionType, _builtin),
+    (Sent, _foreign),  # has taken over the module of what it is made of, which may be NumPy
 )

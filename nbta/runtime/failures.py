@@ -111,7 +111,7 @@ def call_kernel(entry, operation, store, request):
 
 #: What was refused so far, each once; Numba keeps of an overload's error no more than its text.
 _said = {}
-_LIBRARIES = tuple(str(Path(file).parent) for file in (numba.__file__, __file__))
+_LIBRARIES = (str(Path(numba.__file__).parent), str(Path(__file__).parents[1]))
 
 
 def refusal(sentence: str) -> TypingError:
@@ -134,10 +134,21 @@ def _place(error):
 #: What Numba says of an attribute that arrays do not have; one that they have in part, for typing
 #: to refuse, would be there for `hasattr`.
 _NO_ATTRIBUTE = re.compile(r"^Unknown attribute '(\w+)' of type nbta\.TensorArray\(", flags=re.M)
+#: What Numba says of a variable that is one function of nbta or another: it asks for a common type
+#: where none is needed, too.
+_NO_COMMON_TYPE = re.compile(r"^Cannot unify nbta\.<.*>, number \d+ and nbta\.<", flags=re.M)
+_ONE_FUNCTION = (
+    "a variable cannot be one function of nbta or another, as each has a type of its own; call "
+    "each in a branch of its own, or go over a tuple of them by literal_unroll (from numba import "
+    "literal_unroll)"
+)
 
 
 def _repeat_at_the_end(error):
     text = str(error).rstrip()
+    if _NO_COMMON_TYPE.search(text) and _ONE_FUNCTION not in text:
+        error.patch_message(f"{text}\n\n{_place(error)}: {_ONE_FUNCTION}")
+        return
     if (unknown := _NO_ATTRIBUTE.search(text)) and unknown[1] in NOT_OF_ARRAYS:
         error.patch_message(f"{text}\n\n{_place(error)}: {not_of_arrays(unknown[1])}")
         return

@@ -339,10 +339,12 @@ _Typing = _private(
 )
 _templates = _private(
     "numba.core.typing.templates",
-    "has these types",
+    "has these types, and types loops over tuples",
     "as of typing.context.Context",
     "_OverloadAttributeTemplate builtin_registry",
 )
+#: Registers types of what has no name in Python, as of the beginning of a loop.
+infer = _templates.builtin_registry.register
 Intrinsic = _private(
     "numba.core.extending._Intrinsic",
     "the code of our own intrinsics, without a search for it",

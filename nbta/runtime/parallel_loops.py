@@ -69,8 +69,9 @@ def functions_of(kind, seen=None) -> dict:
     """Types of functions that a value of a type calls and loops must tell, by name."""
     if getattr(kind, "used_in_loops", False) and isinstance(kind, types.Callable):
         return {str(kind): kind}
-    if isinstance(kind, types.BaseTuple):
-        return {k: v for member in kind for k, v in functions_of(member, seen).items()}
+    members = kind if isinstance(kind, types.BaseTuple) else getattr(kind, "calls", ())
+    if members:
+        return {k: v for member in members for k, v in functions_of(member, seen).items()}
     if not isinstance(kind, types.Dispatcher):
         return {}
     seen, found = seen or set(), {}
@@ -81,14 +82,35 @@ def functions_of(kind, seen=None) -> dict:
     return found
 
 
+#: By functions whose overloads call others: what gives the types of these, of those of arguments.
+CALLED_BEHIND = {}
+
+
+def _key(kind):
+    """The function of a type of Numba's own functions; None for other types."""
+    return kind.typing_key if isinstance(kind, types.Function) else None
+
+
+def _behind(expression, typemap, calltypes) -> list:
+    """Types of what a call of such a function calls."""
+    if not (isinstance(expression, ir.Expr) and expression.op == "call"):
+        return []
+    kinds = CALLED_BEHIND.get(_key(typemap[expression.func.name]))
+    return [] if kinds is None else kinds(calltypes[expression].args)
+
+
 def _types_in(version) -> list:
     """Types of what a compiled function calls, among others.
 
     Of a function from Numba's disk cache there are those that a process must have for its code.
     """
-    typemap = getattr(version.type_annotation, "typemap", None)
+    note = version.type_annotation
+    typemap = getattr(note, "typemap", None)
     if typemap is not None:
-        return list(typemap.values())
+        behind = [
+            kind for each in note.calltypes for kind in _behind(each, typemap, note.calltypes)
+        ]
+        return [*typemap.values(), *behind]
     constants = [each for env in environments_of(version) for each in env.consts]
     return [each.kind for each in constants if hasattr(each, "kind")]
 
@@ -204,7 +226,8 @@ class _ParallelLoops(Rewrite):
         super().__init__(state)
         options = state.flags.auto_parallel
         parallel = options.enabled and options.prange
-        if parallel and any(used_in_loops(kind) for kind in state.typemap.values()):
+        behind = (each in CALLED_BEHIND for each in map(_key, state.typemap.values()))
+        if parallel and (any(map(used_in_loops, state.typemap.values())) or any(behind)):
             _Function(state).mark_loops()
 
     def match(self, func_ir, block, typemap, calltypes):
@@ -275,6 +298,9 @@ class _Function:
         arrays, functions = {}, {}
         for label in sorted(body):
             for statement in self.blocks[label].body:
+                value = getattr(statement, "value", None)
+                for kind in _behind(value, self.typemap, self.calltypes):
+                    functions |= functions_of(kind)
                 for variable in statement.list_vars():
                     kind = self.typemap[variable.name]
                     calls = functions_of(kind)

@@ -53,6 +53,13 @@ def given(f, x, k):
 @numba.njit(cache=True)
 def products(x):
     return nbta.jvp(cubed, x, x), nbta.hvp(cubed, x, x)
+
+@numba.njit(cache=True)
+def made(x, k):
+    slope = nbta.grad(nbta.function(losses.loss), argnums=1)
+    value, pullback = nbta.vjp(losses.loss, x, 2.0)
+    at_x, at_k = pullback(k)
+    return value * k, slope(x, k), at_x, at_k
 """
 LOOPS = """
 @numba.njit(cache=True, parallel=True)
@@ -77,6 +84,7 @@ import numpy as np
 x = np.arange(4.0)
 calls = {"step": (x, 2.0), "outer": (x, 2.0), "rows": (np.ones((4, 4)), 2.0)}
 calls |= {"given": (losses.vg, x, 2.0), "products": (x,), "each": (x, 2.0)}
+calls["made"] = x, 2.0
 found = {}
 for name in sys.argv[1:]:
     args = calls[name]
@@ -121,11 +129,12 @@ def expected(k, names):
         "given": [2 * k * 14.0],
         "products": [36.0, 3 * 36.0, *(6 * x * x)],
         "each": [k * 14.0],
+        "made": [2 * k * 14.0, k / 2 * 14.0, *(4 * k * x), k * 14.0],
     }
     return {name: results[name] for name in names}
 
 
-QUICK = "step", "outer", "given", "products"
+QUICK = "step", "outer", "given", "products", "made"
 
 
 def test_callers_come_from_the_disk_and_call_what_there_is_now(tmp_path):
@@ -204,7 +213,7 @@ def test_what_was_saved_is_refused_where_anything_is_another(tmp_path):
     assert numba.njit(lambda x: module.g(x))(2.0) == 4.0
     ((symbol, call),) = kind.symbols.items()
     names = cached_callers.names_of(kind)
-    assert names == (("refused_callers", "g", ""), ("refused_callers", "h", ""))
+    assert names == (("refused_callers", "g", ()), ("refused_callers", "h", ()))
     saved = pickle.dumps(cached_callers.Dependency(kind, names, {symbol: call}))
     assert pickle.loads(saved).kind is kind
     assert pickle.loads(pickle.dumps(kind)) is kind

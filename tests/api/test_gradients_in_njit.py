@@ -13,6 +13,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from numba import literal_unroll
 from numba.core.errors import NumbaWarning, TypingError
 from numba.core.runtime import _nrt_python, rtsys
 
@@ -402,6 +403,81 @@ def test_nan_in_a_program_whose_products_look_at_zeros():
     good, bad = np.array([1.0, 2.0, 3.0]), np.array([1.0, np.inf, 0.0])
     for x in (good, bad, good, np.full(3, np.nan)):
         assert alike(compiled(w, x), vg(w, x))
+
+
+# Several functions.
+
+SLOPES = nbta.grad(lambda x: x**2, compiled=True), nbta.grad(lambda x: x**3, compiled=True)
+
+
+def test_a_loop_over_a_tuple_of_functions():
+    @numba.njit
+    def given(slopes, x):
+        total = slopes[0](x)
+        for slope in literal_unroll(slopes):
+            total += slope(x)
+        return total
+
+    @numba.njit
+    def known(x):
+        total = 0.0
+        for slope in literal_unroll(SLOPES):
+            total += slope(x)
+        return total
+
+    assert given(SLOPES, 2.0) == 4.0 + 4.0 + 12.0
+    assert given(SLOPES[:1] * 2, 2.0) == 4.0 * 3
+    assert known(2.0) == 4.0 + 12.0
+
+
+def test_first_class_functions_around_gradients():
+    slope = SLOPES[1]
+
+    @numba.njit("f8(FunctionType(f8(f8)), f8)")
+    def call(f, x):
+        return f(x)
+
+    assert call(numba.njit("f8(f8)")(lambda x: slope(x)), 2.0) == 12.0
+    assert call(numba.cfunc("f8(f8)")(lambda x: slope(x)), 2.0) == 12.0
+
+
+def test_what_may_be_one_function_or_another_is_refused():
+    a, b = SLOPES
+
+    @numba.njit
+    def either(x):
+        slope = a if x > 0 else b
+        return slope(x)
+
+    @numba.njit
+    def items(x):
+        total = 0.0
+        for slope in [a, b]:
+            total += slope(x)
+        return total
+
+    @numba.njit
+    def each(slopes, x):
+        total = 0.0
+        for slope in slopes:
+            total += slope(x)
+        return total
+
+    @numba.njit
+    def one(slopes, x):
+        return slopes[int(x)](x)
+
+    two = "a variable cannot be one function of nbta or another"
+    several = "are of several types; take one by an index"
+    for f, args, words in [
+        (either, (1.0,), two), (items, (1.0,), several),
+        (each, (SLOPES, 1.0), several), (one, (SLOPES, 1.0), several),
+    ]:  # fmt: skip
+        with pytest.raises(TypingError) as refused:
+            f(*args)
+        last = str(refused.value).splitlines()[-1]
+        assert last.startswith(__file__)
+        assert words in last
 
 
 # What a function reads from outside.
@@ -1003,6 +1079,6 @@ def test_the_page_about_it_runs():
         name = f"<page {k}>"
         linecache.cache[name] = len(cell), None, cell.splitlines(keepends=True), name
         exec(compile(cell, name, "exec"), names)
-    assert len(cells) == 9
+    assert len(cells) == 10
     assert np.max(np.abs(names["slope"](names["root"], names["data"]))) < 1e-12
     assert np.array_equal(names["at"](np.ones(2)), [10.0, 10.0])

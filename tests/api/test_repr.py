@@ -41,6 +41,8 @@ def test_batches_and_copies():
         r"<nbta.value_and_grad of .*<lambda> at test_repr.py:\d+, over a batch>", repr(made)
     )
     assert repr(pickle.loads(pickle.dumps(nbta.grad(loss)))).startswith("<nbta.grad of loss at ")
+    slope = nbta.grad(loss, batch_axis=(0,))
+    assert repr(slope) == f"<nbta.grad of loss at test_repr.py:{LINE}, over a batch>"
 
 
 def test_other_kinds():

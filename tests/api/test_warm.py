@@ -40,6 +40,7 @@ def test_a_call_after_it_compiles_nothing(example, builds):
     slope = nbta.value_and_grad(total)
     assert slope.warm(example, 2.0) is slope
     assert (slope.traces, len(builds)) == (1, 1)
+    assert repr(slope).endswith(", 1 graph, compiled>")  # before any call
     for n in (2, 3, 100):
         value, found = slope(np.arange(1.0, n + 1), 2.0)
         np.testing.assert_allclose(found, 2.0 * np.arange(1.0, n + 1), rtol=1e-14)

@@ -79,3 +79,17 @@ def test_gradients_follow_the_steps_that_the_solver_took(name):
 def test_the_adaptive_example_runs(capsys):
     load("adaptive_ode").main(quick=True)
     assert "Van der Pol" in capsys.readouterr().out
+
+
+def test_loops_in_njit():
+    loops = load("loops_in_njit")
+    runs = loops.runs(4000)
+    found = {name: loop(*args) for name, (loop, args) in runs.items()}
+    draws = found.pop("Hamiltonian Monte Carlo")
+    for lowest in found.values():
+        assert np.max(np.abs(loops.slope(lowest, loops.OFFSETS))) < 1e-7
+    for loop, args in loops.runs(5).values():
+        np.testing.assert_allclose(loop(*args), loop.py_func(*args), rtol=1e-9, atol=1e-9)
+    # For any density exp(-energy) the mean of q times the slope is the number of variables.
+    virial = [np.sum(q * loops.slope(q, loops.OFFSETS)) for q in draws[500:]]
+    assert abs(np.mean(virial) / loops.SIZE - 1.0) < 0.05

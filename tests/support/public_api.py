@@ -25,6 +25,7 @@ GIVEN = {
     "Batched": "nbta.api.derivatives",
     "Concat": "nbta.runtime.request",
     "CustomGradient": "nbta.api.custom",
+    "CustomJvp": "nbta.api.custom_tangents",
     "Flow": "nbta.naming",
     "Function": "nbta.api.tracing",
     "Handle": "nbta.naming",
