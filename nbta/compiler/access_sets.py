@@ -136,6 +136,45 @@ def is_of_its_iteration(counts: Counts, one: Operation, other: Operation, body: 
     )
 
 
+def comes_before(
+    counts: Counts, access: Operation, change: Operation, use: Touched, body: SubGraph
+) -> bool:
+    """Whether an access to an item comes before all that another operation does to that item.
+
+    Parameters
+    ----------
+    counts : Counts
+    access, change : Operation
+        Of one array.
+    use : Touched
+        All that an iteration does with the array.
+    body : SubGraph
+        That of the loop.
+    """
+    pairs = zip(indices_of(access), indices_of(change), strict=True)
+    forms = [[_affine(counts, index, body) for index in pair] for pair in pairs]
+    if any(None in pair for pair in forms):
+        return False
+    *around, ((start, step), (first, their)) = forms
+    gap = (first - start) * step
+    if step != their or abs(step) != 1 or gap.terms or any(a != b or a[1] for a, b in around):
+        return False
+    return gap.constant < 0 or (gap.constant == 0 and _is_earlier(access, change, use, body))
+
+
+def _affine(counts, index, body):
+    form = counts.unwrapped(index)
+    return None if form is None else counts.affine_form(form, body)
+
+
+def _is_earlier(access, change, use, body):
+    """Whether an access comes before a change in each iteration."""
+    if any(op.graph is not body for op in (*use.reads, *use.changes)):
+        return False
+    later = {op.outputs[0] for op in use.changes[: use.changes.index(change) + 1]}
+    return access.outputs[0] not in later and access.inputs[0] not in later
+
+
 def indices_of(op: Operation) -> list:
     """By axis what an operation reads or changes of an array: integers, tensors and slices."""
     x, *rest = op.inputs

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from nbta.codegen.values import Block, product, total, typed
 from nbta.compiler.access_sets import (
+    comes_before,
     differ,
     indices_of,
     is_of_its_iteration,
@@ -113,7 +114,7 @@ def _additions(variable, users, counts) -> list[Operation]:
     additions = [op for op in use.changes if op.record is ADD_ITEM]
     changes = [op for op in use.changes if op.record is not ADD_ITEM]
     alone = all(
-        differ(counts, one, other, body) or _comes_before(counts, one, other, use, body)
+        differ(counts, one, other, body) or comes_before(counts, one, other, use, body)
         for one in (*use.reads, *changes)
         for other in additions
     ) and all(
@@ -122,32 +123,6 @@ def _additions(variable, users, counts) -> list[Operation]:
         for other in changes
     )
     return additions[::-1] if alone else []
-
-
-def _comes_before(counts, access, addition, use, body) -> bool:
-    """Whether a read or change of an item comes before all that an addition does to that item."""
-    pairs = zip(indices_of(access), indices_of(addition), strict=True)
-    forms = [[_affine(counts, index, body) for index in pair] for pair in pairs]
-    if any(None in pair for pair in forms):
-        return False
-    *around, ((start, step), (first, their)) = forms
-    gap = (first - start) * step
-    if step != their or abs(step) != 1 or gap.terms or any(a != b or a[1] for a, b in around):
-        return False
-    return gap.constant < 0 or (gap.constant == 0 and _is_earlier(access, addition, use, body))
-
-
-def _affine(counts, index, body):
-    form = counts.unwrapped(index)
-    return None if form is None else counts.affine_form(form, body)
-
-
-def _is_earlier(access, addition, use, body):
-    """Whether an access comes before an addition in each iteration."""
-    if any(op.graph is not body for op in (*use.reads, *use.changes)):
-        return False
-    later = {op.outputs[0] for op in use.changes[: use.changes.index(addition) + 1]}
-    return access.outputs[0] not in later and access.inputs[0] not in later
 
 
 def _stencil(variable, additions, counts) -> Stencil | None:

@@ -12,7 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbta.compiler.access_sets import differ, ends_outside, is_of_its_iteration, touched, users_in
+from nbta.compiler.access_sets import (
+    comes_before,
+    differ,
+    ends_outside,
+    is_of_its_iteration,
+    touched,
+    users_in,
+)
 from nbta.compiler.induction import Counts
 from nbta.compiler.manager import analysis
 from nbta.graph.graph import everything, subgraphs
@@ -188,7 +195,8 @@ def sum_of_summand(op: Operation, tensor: Tensor) -> Tensor | None:
 def is_independent(variable: Variable, users: dict) -> bool:
     """Whether what an iteration leaves to the next is known ahead, or is an array it fills.
 
-    Of such an array it may read what no iteration changes, or what no other iteration does.
+    Of such an array it may read what no iteration changes, or no other one, or only later ones, as
+    a sweep in place does.
 
     Parameters
     ----------
@@ -208,7 +216,9 @@ def is_independent(variable: Variable, users: dict) -> bool:
         variable.loop.body,
     )
     return use is not None and all(
-        differ(counts, read, change, body) or is_of_its_iteration(counts, read, change, body)
+        differ(counts, read, change, body)
+        or is_of_its_iteration(counts, read, change, body)
+        or comes_before(counts, read, change, use, body)
         for read in use.reads
         for change in use.changes
     )

@@ -39,10 +39,12 @@ from nbta.loops.nodes import (
     Guard,
     If,
     Load,
+    Logical,
     Mark,
     Name,
     Statement,
     Store,
+    Versions,
     expressions_in,
     mapped,
     mapped_statement,
@@ -53,8 +55,9 @@ from nbta.loops.nodes import (
     with_blocks,
 )
 from nbta.loops.structure import height, without_remarks
+from nbta.loops.versions import versions_of
 from nbta.runtime.intrinsics import SCOPES, WORDS
-from nbta.tuning import JAMMED_LANES, JAMMED_STATEMENTS, LARGE_FUNCTION
+from nbta.tuning import JAMMED_FUNCTION, JAMMED_LANES, JAMMED_STATEMENTS
 
 
 class Anew(NamedTuple):
@@ -108,17 +111,27 @@ def _loops_in(statement: Statement) -> bool:
 
 
 def _pays(loop: For) -> bool:
-    """Whether a loop has an inner loop of which each iteration waits for the one before."""
+    """Whether a loop has an inner loop that goes faster with others of its kind beside it.
+
+    Each of its iterations waits for the one before, or it goes down a column of an array, whose
+    next column is that of the next iteration of the loop.
+    """
     inner = [each for each in loop.body if type(each) is For]
-    if not inner or not any(map(_has_chain, inner)):
-        return False
+    if not any(map(_has_chain, inner)):
+        moved = _moved(loop) if inner else set()
+        if not any(_goes_down_columns(each, moved) for each in inner):
+            return False
     return height(without_remarks(loop.body, Block)) <= JAMMED_STATEMENTS
+
+
+def _is_innermost(body: Iterable[Statement]) -> bool:
+    return all(type(each) in (Assign, Store, Accumulate, Guard, If) for each in body)
 
 
 def _has_chain(loop: For) -> bool:
     """Whether a float goes from iteration to iteration otherwise than as a sum in any order."""
     body = _plain(loop.body)
-    if any(type(each) not in (Assign, Store, Accumulate, Guard, If) for each in body):
+    if not _is_innermost(body):
         return False
     values = {each.name: each.value for each in body if type(each) is Assign}
     for name in _exposed(body)[0] & values.keys():
@@ -133,6 +146,38 @@ def _has_chain(loop: For) -> bool:
         if not (is_sum and Name(name) in value.arguments):
             return True
     return False
+
+
+def _goes_down_columns(loop: For, moved: set[str]) -> bool:
+    """Whether each iteration is at another row of an array, in one column.
+
+    The loop around it comes to other columns: it gives ``moved`` other values each time.
+    """
+    body = _plain(loop.body)
+    if not _is_innermost(body):
+        return False
+    own = _moved(loop)
+    for each in statements_in(body):
+        for root in each.expressions:
+            for node in expressions_in(root):
+                match node:
+                    case Load(Name(), Binary(row, "+", column)):
+                        places = set(names_in(column))
+                        rows = set(names_in(row)) & own
+                        if rows and places & moved and not places & own:
+                            return True
+    return False
+
+
+def _moved(loop: For) -> set[str]:
+    """Variables that may have other values in each iteration of a loop."""
+    found = {loop.variable} | (
+        _exposed(loop.body)[0] & {name for each in loop.body for name in stored_by(each)}
+    )
+    for each in statements_in(loop.body):
+        if type(each) is Assign and not found.isdisjoint(names_in(each.value)):
+            found.add(each.name)
+    return found
 
 
 #: Parts of an expression: larger ones are not renamed, which is by recursion.
@@ -179,7 +224,7 @@ class _Function:
                     self.classes[name] = k
                     if k == WORDS and each.value.arguments[1] == Name("w"):
                         self.table = name
-        self.room = LARGE_FUNCTION - height(without_remarks(statements, Block))
+        self.room = JAMMED_FUNCTION - height(without_remarks(statements, Block))
         self._used = set(self.names)
 
     def is_known(self, node: Expression) -> bool:
@@ -533,16 +578,35 @@ class _Lanes:
         for each in zip(*(lane.body for lane in lanes), strict=True):
             body.add(*each)
         if not self._differs(loop.stop):
-            yield For(first.variable, ZERO, first.stop, ONE, body)
+            yield from _in_versions(For(first.variable, ZERO, first.stop, ONE, body))
             return
         least = first.stop
         for each in others:
             least = call("min", least, each.stop)
         name = self._known.variable("n")
         yield Assign(name, call("max", 0, least))
-        yield For(first.variable, ZERO, Name(name), ONE, body)
+        yield from _in_versions(For(first.variable, ZERO, Name(name), ONE, body))
         for each in lanes:
             yield For(each.variable, Name(name), each.stop, ONE, each.body)
+
+
+def _in_versions(loop: For) -> Iterator[Statement]:
+    """A jammed loop, without guards where no lane's truth value from before it asks for them.
+
+    LLVM makes a version of a loop for one truth value, but not for those of all lanes, and no
+    vectors of lanes that have guards.
+    """
+    stored = {name for each in statements_in(loop.body) for name in stored_by(each)}
+    asked = {
+        node.operands[0].id: None
+        for each in statements_in(loop.body)
+        for root in each.expressions
+        for node in expressions_in(root)
+        if type(node) is Logical and node.sign == "and" and type(node.operands[0]) is Name
+    }
+    return versions_of(
+        Versions(Block((loop,)), tuple(name for name in asked if name not in stored)), Block
+    )
 
 
 class _Merged:

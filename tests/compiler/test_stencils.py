@@ -1,5 +1,7 @@
 """Loops that add to several items of an array in each iteration, and arrays that change places."""
 
+import re
+
 import numpy as np
 import pytest
 import stencil_programs
@@ -328,7 +330,16 @@ def in_place(u, k, c):
     return np.sum(u * u) * c
 
 
-@pytest.mark.parametrize("f", [heat, plate, wave, in_place])
+def tree(u, k, c):
+    """What may be exercised at each node, whose factors have sums beside the sweep's adjoint."""
+    u = u.copy()
+    for t in range(4):
+        for i in range(len(u) - 1 - t):
+            u[i] = max(k[i], 1.1 * (c * u[i + 1] + (1.0 - c) * u[i]))
+    return np.sum(u)
+
+
+@pytest.mark.parametrize("f", [heat, plate, wave, in_place, tree])
 def test_gradients_of_both_orders(f):
     u, k = np.random.default_rng(6).uniform(0.1, 0.9, (2, 12))
     nbta.testing.check_grads(f, (u, k, 0.3), order=1 if f is plate else 2)
@@ -342,6 +353,8 @@ def test_gradients_of_both_orders(f):
             np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
     assert has_rows(slope)
     assert "copies" not in slope.explain()
+    if f is tree:
+        assert re.search(r"d_c_\d+ = float64\(fast_add\(d_c", slope.source)
 
 
 @pytest.mark.smoke_every(2)

@@ -114,6 +114,10 @@ LEGAL = [
     ["for _ in range(k):", "    refuse(q != q, 17)", "    if q > 0.5:", "        q = p",
      "    q = float64(q * p)"],
     ["z[i + 2] = p", "for _ in range(k):", "    q = float64(q * p)", "z[i + 3] = q"],
+    # Truth values of lanes, and columns of an array.
+    ["u = c[i] > 2", "for g in range(k):", "    refuse(u and g < 0, 17)",
+     "    e = g + d if u and g < 1 else g", "    q = float64(q * x[e])"],
+    ["for g in range(k):", "    y[g * 3 + i] = float64(y[g * 3 + i] + p * x[g * 3 + i])"],
 ]  # fmt: skip
 ILLEGAL = [
     # The chain goes on from one iteration of the outer loop to the next.
@@ -147,11 +151,25 @@ def test_other_loops_stay(lines):
 
 
 @pytest.mark.parametrize(
-    "lines", [["for _ in range(k):", "    q = float64(fast_add(q, x[j]))", "    j = int64(j + 1)"]]
+    "lines",
+    [
+        ["for _ in range(k):", "    q = float64(fast_add(q, x[j]))", "    j = int64(j + 1)"],
+        ["for g in range(k):", "    y[i * 3 + g] = float64(y[i * 3 + g] + x[g])"],
+        ["for g in range(k):", "    y[g * 3 + d] = float64(y[g * 3 + d] + x[g])"],
+    ],
 )
-def test_sums_that_are_vectors_anyway_stay(lines):
+def test_what_is_in_vectors_anyway_stays(lines):
     made = function(lines)
     assert str(changed(made)) == str(made)
+
+
+def test_lanes_have_no_guards_where_none_asks_for_them():
+    body = ["u = c[i] > 2", "for g in range(k):", "    refuse(u and g < 0, 17)",
+            "    q = float64(q * x[g])"]  # fmt: skip
+    lanes = str(changed(function(body))).split(SIDE_BY_SIDE)[1].split("those that are left")[0]
+    guarded, plain = lanes.split("if u_0 or u_1 or u_2 or u_3:")[1].split("else:")
+    assert guarded.count("refuse(") == 4
+    assert "refuse(" not in plain
 
 
 def drawn(rng):
@@ -167,13 +185,14 @@ def drawn(rng):
             target, value = "y[r]", f"float64(y[r] + {rng.choice('pqu')})"
         return f"{target} = {value}"
 
-    lines = ["u = float64(0.25)", "r = int64(0)"]
+    lines = ["u = float64(0.25)", "r = int64(0)", f"b = {rng.choice(['p > 0.0', 'c[i] > 2'])}"]
     tape: list[str] = []
     for stop in ("k", rng.choice(["k", "min(k, c[i])"])):
         lines += [statement() for _ in range(rng.randrange(3))]
         lines += ["j = int64(0)", f"for _ in range({stop}):"]
         lines += [] if tape else ["    a[j] = q"]
-        lines += [f"    {statement(tape)}" for _ in range(rng.randrange(1, 4))]
+        lines += ["    refuse(b and j < 0, 17)", "    e = j + d if b and j < 1 else j"]
+        lines += [f"    {statement([*tape, 'x[e]'])}" for _ in range(rng.randrange(1, 4))]
         lines += ["    q = float64(q * p)", "    j = int64(j + 1)"]
         tape = ["a[j]"] * 3
     return [*lines, *(statement() for _ in range(rng.randrange(2)))]
@@ -224,9 +243,25 @@ def handed(coefficients, points):
     return total
 
 
+@njit
+def columns(matrix, row):
+    total = 0.0
+    for j in range(matrix.shape[1]):
+        item = 0.0
+        for i in range(len(row)):
+            item += row[i] * matrix[i, j]
+        total += item * item
+    return total
+
+
 @pytest.mark.parametrize(
     ("function", "lengths", "is_jammed"),
-    [(powers, (5, 9), True), (logistic, (3, 7, 3), True), (handed, (5, 6), False)],
+    [
+        (columns, ((8, 6), 5), True),
+        (powers, (5, 9), True),
+        (logistic, (3, 7, 3), True),
+        (handed, (5, 6), False),
+    ],
 )
 def test_gradients(function, lengths, is_jammed):
     rng = np.random.default_rng(3)
