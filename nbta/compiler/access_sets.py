@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import NamedTuple
 
-from nbta.compiler.induction import Counts, Iteration
+from nbta.compiler.induction import Counts, Order
 from nbta.graph.graph import Graph, SubGraph, live, subgraphs
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import Branch, Loop, Variable, origin
@@ -114,26 +114,20 @@ def _note(op, version, users, found) -> bool:
 
 def differ(counts: Counts, one: Operation, other: Operation, body: SubGraph) -> bool:
     """Whether two accesses touch different items, whatever iterations of a body they are in."""
-    return any(_is_apart(counts, *pair, body) for pair in _forms(counts, one, other))
-
-
-def _is_apart(counts, one, other, body):
-    """Whether an index is always above another one, or below."""
-    if one is None or other is None:
-        return False
-    iteration = Iteration(body)
-    if one.terms.get(iteration, 0) and other.terms.get(iteration, 0):
-        return False  # each is in an iteration of its own
-    return any(counts.is_natural(gap + -1) for gap in (one - other, other - one))
+    return any(
+        counts.is_above(*pair, body, Order.ANY)
+        for forms in _forms(counts, one, other) if None not in forms
+        for pair in (forms, forms[::-1])
+    )  # fmt: skip
 
 
 def is_of_its_iteration(counts: Counts, one: Operation, other: Operation, body: SubGraph) -> bool:
     """Whether two accesses touch the same item only in the same iteration of a body."""
-    iteration = Iteration(body)
-    return any(
-        index is not None and index.terms.get(iteration, 0) and index == another
-        for index, another in _forms(counts, one, other)
-    )
+    for index, another in _forms(counts, one, other):
+        found = None if index is None else counts.affine_form(index, body)
+        if found is not None and found[1] and index == another:
+            return True
+    return False
 
 
 def indices_of(op: Operation) -> list:
@@ -208,8 +202,7 @@ def place_of(counts: Counts, op: Operation) -> tuple | None:
     if not all(map(is_integer, op.inputs[1:])):
         return None
     forms = (counts.number(index) for index in op.inputs[1:])
-    places = tuple((form.constant, frozenset(form.terms.items())) for form in forms)
-    return origin(op.inputs[0]), op.attrs["key"], places
+    return origin(op.inputs[0]), op.attrs["key"], tuple(form.key for form in forms)
 
 
 def is_movable(body: SubGraph, tensor: Tensor) -> bool:
