@@ -400,7 +400,7 @@ class Counts(Analysis):
         return step >= 0 and self.is_natural(low + high + (step - 1))
 
     def _least(self, number: Linear, varies: Callable = lambda graph: True) -> Linear:
-        """A form without the iterations of bodies that vary, which it is not below in any of them."""
+        """What a form is not below in any of the iterations of some bodies: those that vary."""
         while iterations := [a for a in number.terms if type(a) is Iteration and varies(a.body)]:
             # its count may name the others
             inner = max(iterations, key=lambda iteration: depth(iteration.body))
