@@ -282,7 +282,7 @@ def _restore(facts, parts, name):
         _put_ragged(array, parts)
         _put_pattern(array, facts)
     else:
-        _put_uniform(array, parts, facts)
+        _put_uniform(array, parts)
     states = python_calls.native(python_calls.state_bytes)(array._address)
     states[: facts["size"]] = parts["states"]
     array._fields[FIELD.marked] = facts["marked"]
@@ -354,7 +354,7 @@ def _put_pattern(array, facts):
         fields[FIELD.dimension0 + axis] = -1 if dimension is None else dimension
 
 
-def _put_uniform(array, parts, facts):
+def _put_uniform(array, parts):
     elements, states = parts["elements"], parts["states"]
     dtype = stored_dtype(array.dtype, array.is_gradient)
     require(isinstance(elements, np.ndarray) and elements.dtype == dtype, "dtype of elements")

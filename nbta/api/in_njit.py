@@ -398,7 +398,7 @@ class _Watched(NamedTuple):
     held: list[Any]
 
 
-def _watched(places: Any, owners: Any = ()) -> _Watched | None:
+def _watched(places: Any, owners: Any) -> _Watched | None:
     """Words that change with places that a trace read.
 
     Parameters

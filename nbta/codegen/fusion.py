@@ -229,7 +229,7 @@ class Group:
         self.steps.append((name, typed(item, dtype)))
         return name
 
-    def add_sum(self, tensor, item, dtype, target, kept, fold, finish=None) -> None:
+    def add_sum(self, tensor, item, dtype, target, kept, fold, finish) -> None:
         """A fold of items over the axes that are not kept, for a tensor."""
         self.sums.append(_Sum(tensor, item, dtype, target, tuple(kept), fold, finish))
 
@@ -373,10 +373,10 @@ class _Nest:
     def _innermost(self, indices):
         code, sums = self.code, self.group.sums
         length = product(self._dimensions(-1)) if self.axes else ONE
-        offsets = {key: self._offset(block, pattern, indices, key)
+        offsets = {key: self._offset(block, pattern, indices)
                    for key, (_, block, pattern) in self.group.loads.items()}  # fmt: skip
-        targets = [self._offset(b, ("full",) * len(self.group.dimensions), indices, i)
-                   for i, (b, _) in enumerate(self.stores)]  # fmt: skip
+        targets = [self._offset(b, ("full",) * len(self.group.dimensions), indices)
+                   for b, _ in self.stores]  # fmt: skip
         inner = [s for s in sums if not self._keeps_last(s)]
         for s in inner if is_known(length) and length.value <= SHORT_RUN else ():
             s.fold = s.fold.of_few
@@ -447,7 +447,7 @@ class _Nest:
     def _items(self, index, offsets, targets, partial, places, missed):
         code = self.code
         for key, (name, block, pattern) in self.group.loads.items():
-            step = self._step(pattern, block)
+            step = self._step(pattern)
             code.add(assign(name, block.base.name[total(offsets[key], times(index, step))]))
         for name, item in self.group.steps:
             code.add(*self._step_lines(name, item, missed))
@@ -456,7 +456,7 @@ class _Nest:
                 name = partial[id(s)]
                 code.add(assign(name, s.fold.inner(name, s.fold.item(s.item))))
             else:
-                step = self._step(_kept_pattern(s), s.target)
+                step = self._step(_kept_pattern(s))
                 at = s.target.base.name[total(place, times(index, step))]
                 code.add(assign(at, typed(s.fold.step(at, s.item), s.dtype)))
         for (block, name), offset in zip(self.stores, targets, strict=True):
@@ -477,9 +477,9 @@ class _Nest:
     def _sum_offset(self, s, indices):
         if not isinstance(s.target, Block):
             return ZERO
-        return self._offset(s.target, _kept_pattern(s), indices, id(s))
+        return self._offset(s.target, _kept_pattern(s), indices)
 
-    def _step(self, pattern, block):
+    def _step(self, pattern):
         """By how much the innermost index moves in a block."""
         if not self.axes:
             return ZERO
@@ -491,7 +491,7 @@ class _Nest:
     def _dynamic(self, dimension):
         return typed(dimension.differs(1), np.int64)
 
-    def _offset(self, block, pattern, indices, key):
+    def _offset(self, block, pattern, indices):
         """Where a run over the innermost axes begins in a block."""
         terms = [block.offset]
         for depth, index in enumerate(indices):
@@ -531,7 +531,7 @@ def _wide(item):
     return Name(f"{item.target.id}w")
 
 
-def _merged(dimensions, patterns, apart=False):
+def _merged(dimensions, patterns, apart):
     """Axes in runs that are walked as one: all operands go along with all of a run, or none.
 
     With ``apart`` each axis is a run of its own.
@@ -633,9 +633,9 @@ def by_kind(truth, number, kinds="biufc"):
     )
 
 
-def complex_only(rule, other, kinds="biufc"):
+def complex_only(rule, other):
     """A rule for complex numbers, and another one for real numbers."""
-    return ElementwiseOf(lambda op, item: (rule if _is_complex(op) else other)(item), kinds)
+    return ElementwiseOf(lambda op, item: (rule if _is_complex(op) else other)(item))
 
 
 def parts_of(op, item):

@@ -1,15 +1,16 @@
 """What an iteration of a loop does with the items of an array that the loop carries.
 
-Two accesses touch different items where along some axis one index is proven to be greater: both are
-linear forms in the numbers of iterations, as in `overwrite_analysis`.
+Two accesses touch different items where along some axis one index is proven to be greater, by
+`Counts.is_above`, as for `overwrite_analysis`.
 """
 
 from collections import defaultdict
 from collections.abc import Callable
 from typing import NamedTuple
 
-from nbta.compiler.induction import Counts, Iteration
-from nbta.graph.graph import Graph, SubGraph, live, subgraphs
+from nbta.compiler.induction import Counts, Order
+from nbta.compiler.manager import analysis
+from nbta.graph.graph import Analysis, Graph, SubGraph, live, subgraphs
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import Branch, Loop, Variable, origin
 from nbta.ops.core.arithmetic import add, multiply, subtract
@@ -30,21 +31,77 @@ class Touched(NamedTuple):
     reads: list[Operation]
 
 
-def users_of(*graphs: SubGraph) -> dict:
-    """The users of each tensor in some bodies, once for each time; None stands for a result."""
+class AccessSets(Analysis):
+    """Who uses the tensors of bodies, and what loops do with arrays; made again with each change.
+
+    Parameters
+    ----------
+    graph : Graph
+    """
+
+    def __init__(self, graph: Graph):
+        super().__init__(graph)
+        self._users: dict[tuple, dict] = {}
+        self._touched: dict[tuple, Touched | None] = {}
+
+    def differences(self, fresh: "AccessSets") -> dict[str, tuple]:
+        """Users and accesses that a new analysis finds otherwise."""
+        users = ((graphs, found, fresh.users(*graphs)) for graphs, found in self._users.items())
+        found = {
+            f"users in {graphs[0].name!r}": (a, b) for graphs, a, b in users if _used(a) != _used(b)
+        }
+        for (loop, place), use in self._touched.items():
+            new = fresh.touched(Loop(loop).variable(place))
+            if use != new:
+                found[f"accesses of variable {place} of {loop.name!r}"] = (use, new)
+        return found
+
+    def users(self, *graphs: Graph) -> dict:
+        """The users of each tensor, once for each time; None stands for a result.
+
+        Those of an operation are what waits for it.
+        """
+        self.hold()
+        if graphs not in self._users:
+            self._users[graphs] = _users_of(graphs)
+        return self._users[graphs]
+
+    def users_in(self, loop: Loop) -> dict:
+        """Those in a loop, and in branches in it."""
+        return self.users(loop.cond, *_with_branches(loop.body))
+
+    def touched(self, variable: Variable) -> Touched | None:
+        """What an iteration does with an array; None for more than reading and changing items."""
+        self.hold()
+        place = variable.loop.op, variable.place
+        if place not in self._touched:
+            self._touched[place] = _touched(variable, self.users_in(variable.loop))
+        return self._touched[place]
+
+
+def _users_of(graphs):
     users = defaultdict(list)
     for graph in graphs:
         for op in live(graph):
-            for tensor in op.inputs:
-                users[tensor].append(op)
+            for used in (*op.inputs, *op.control_inputs):
+                users[used].append(op)
         for tensor in graph.outputs:
             users[tensor].append(None)
     return users
 
 
+def _used(users):
+    return {used: found for used, found in users.items() if found}
+
+
+def users_of(graph: Graph) -> dict:
+    """The users of each tensor in a graph: see `AccessSets.users`."""
+    return analysis(AccessSets, graph).users(graph)
+
+
 def users_in(loop: Loop) -> dict:
-    """Those in a loop, and in branches in it."""
-    return users_of(loop.cond, *_with_branches(loop.body))
+    """Those in a loop, and in branches in it: see `AccessSets.users_in`."""
+    return analysis(AccessSets, loop.body).users_in(loop)
 
 
 def _with_branches(body):
@@ -55,15 +112,12 @@ def _with_branches(body):
                 yield from _with_branches(branch)
 
 
-def touched(variable: Variable, users) -> Touched | None:
-    """What an iteration does with an array; None for more than reading and changing items.
+def touched(variable: Variable) -> Touched | None:
+    """What an iteration of a loop does with an array that it carries: see `AccessSets.touched`."""
+    return analysis(AccessSets, variable.loop.body).touched(variable)
 
-    Parameters
-    ----------
-    variable : Variable
-    users : dict
-        Those in the loop, of `users_in`.
-    """
+
+def _touched(variable, users):
     found = Touched([], [])
     if variable.parameter.spec.rank == 0 or users.get(variable.tested):
         return None
@@ -114,26 +168,20 @@ def _note(op, version, users, found) -> bool:
 
 def differ(counts: Counts, one: Operation, other: Operation, body: SubGraph) -> bool:
     """Whether two accesses touch different items, whatever iterations of a body they are in."""
-    return any(_is_apart(counts, *pair, body) for pair in _forms(counts, one, other))
-
-
-def _is_apart(counts, one, other, body):
-    """Whether an index is always above another one, or below."""
-    if one is None or other is None:
-        return False
-    iteration = Iteration(body)
-    if one.terms.get(iteration, 0) and other.terms.get(iteration, 0):
-        return False  # each is in an iteration of its own
-    return any(counts.is_natural(gap + -1) for gap in (one - other, other - one))
+    return any(
+        counts.is_above(*pair, body, Order.ANY)
+        for forms in _forms(counts, one, other) if None not in forms
+        for pair in (forms, forms[::-1])
+    )  # fmt: skip
 
 
 def is_of_its_iteration(counts: Counts, one: Operation, other: Operation, body: SubGraph) -> bool:
     """Whether two accesses touch the same item only in the same iteration of a body."""
-    iteration = Iteration(body)
-    return any(
-        index is not None and index.terms.get(iteration, 0) and index == another
-        for index, another in _forms(counts, one, other)
-    )
+    for index, another in _forms(counts, one, other):
+        found = None if index is None else counts.affine_form(index, body)
+        if found is not None and found[1] and index == another:
+            return True
+    return False
 
 
 def comes_before(
@@ -247,8 +295,7 @@ def place_of(counts: Counts, op: Operation) -> tuple | None:
     if not all(map(is_integer, op.inputs[1:])):
         return None
     forms = (counts.number(index) for index in op.inputs[1:])
-    places = tuple((form.constant, frozenset(form.terms.items())) for form in forms)
-    return origin(op.inputs[0]), op.attrs["key"], places
+    return origin(op.inputs[0]), op.attrs["key"], tuple(form.key for form in forms)
 
 
 def is_movable(body: SubGraph, tensor: Tensor) -> bool:

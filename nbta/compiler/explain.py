@@ -29,7 +29,7 @@ from nbta.ops.random.draws import DRAW
 from nbta.tuning import UNWARNED_COPY
 
 
-def explained(compiled, runs_note="") -> str:
+def explained(compiled, runs_note) -> str:
     """A report on a `Compiled`: passes, loops, buffers, arrays, and what is left to Python."""
     found = compiled.generated
     lines = [f"one function of {len(found.source.splitlines())} lines{runs_note}"]

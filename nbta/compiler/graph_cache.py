@@ -33,7 +33,7 @@ from nbta.graph.order import ordered
 from nbta.loops import saving
 from nbta.loops.structure import Sizes
 from nbta.ops.indexing.items import SYMBOLIC
-from nbta.runtime import machine_code
+from nbta.runtime import machine_code, object_files
 from nbta.shapes import Dim
 from nbta.tuning import CACHED_ARRAYS
 
@@ -329,7 +329,7 @@ def encoded(name: str, entry: Entry, arrays) -> bytes | None:
     facts["own"] = [(array.dtype.str, array.shape) for array in own]
     lines = json.dumps(facts).encode(), saving.encoded(found.function), b""
     body = b"\n".join(lines) + b"".join(array.tobytes() for array in own)
-    return HEAD + hashlib.sha256(body).digest() + body
+    return object_files.sealed(HEAD, body)
 
 
 def _numbered(pattern):
@@ -349,11 +349,7 @@ def decoded(name: str, data: bytes, arrays) -> Entry:
     ValueError
         If they do not.
     """
-    start = len(HEAD) + 32
-    body = data[start:]
-    if not data.startswith(HEAD) or hashlib.sha256(body).digest() != data[len(HEAD) : start]:
-        raise ValueError("not what was written")
-    text, function, rest = body.split(b"\n", 2)
+    text, function, rest = object_files.opened(HEAD, data).split(b"\n", 2)
     facts = json.loads(text)
     if facts["name"] != name:
         raise ValueError("another entry")

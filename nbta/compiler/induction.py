@@ -6,7 +6,9 @@ of 32 and of 64 bits count as the same, as nothing has 2**31 rows.
 """
 
 import copy
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
+from enum import Enum
 from typing import NamedTuple
 
 from nbta import shapes
@@ -25,6 +27,17 @@ from nbta.ops.loops.iteration_counts import compared, constant_of, is_integer, s
 from nbta.ops.loops.loop import WHILE
 
 ADD, SUB, MUL, MAXIMUM = (f.record for f in (add, subtract, multiply, maximum))
+
+
+class Order(Enum):
+    """In which iteration of a loop an access is, as seen by another one; in its body, in any."""
+
+    #: The same.
+    SAME = "same"
+    #: A later one.
+    LATER = "later"
+    #: Any.
+    ANY = "any"
 
 
 class Iteration(NamedTuple):
@@ -84,6 +97,11 @@ class Linear:
         return (self.constant, self.terms) == (other.constant, other.terms)
 
     __hash__ = None
+
+    @property
+    def key(self) -> tuple:
+        """What is equal for equal forms, and can be hashed."""
+        return self.constant, frozenset(self.terms.items())
 
     def __repr__(self):
         return " + ".join([str(self.constant), *(f"{n}*{a}" for a, n in self.terms.items())])
@@ -289,7 +307,7 @@ class Counts(Analysis):
     def _or_none(self, form):
         if self.is_natural(form):
             return form
-        return Linear(0, {Clamped(form.constant, frozenset(form.terms.items())): 1})
+        return Linear(0, {Clamped(*form.key): 1})
 
     def bound(self, body: SubGraph) -> Linear | None:
         """A form that the number of the current iteration is below, in the body of a loop."""
@@ -354,7 +372,36 @@ class Counts(Analysis):
 
     def is_natural(self, number: Linear) -> bool:
         """Whether a form is proven not to be negative in all iterations that it names."""
-        while iterations := [atom for atom in number.terms if type(atom) is Iteration]:
+        return self._least(number).is_natural()
+
+    def is_above(self, one: Linear, other: Linear, body: SubGraph, order: Order) -> bool:
+        """Whether a form is proven to be greater than another one, each at a time of its own.
+
+        What a body computes has another value in each of its iterations, so that it says nothing
+        of the difference of two forms that both have it: as ``t`` of ``a[t]`` and ``a[t + 1]``.
+
+        Parameters
+        ----------
+        one, other : Linear
+        body : SubGraph
+            Of a loop.
+        order : Order
+            The iterations of that loop in which the forms are.
+        """
+        own = functools.partial(_is_own, body=body, order=order)
+        low, high = (
+            self._least(form, lambda b: own(b) and (b is not body or order is Order.ANY))
+            for form in (one, other * -1)
+        )
+        shared = low.terms.keys() & high.terms.keys() - {Iteration(body)}
+        if any(map(own, (b for g in _graphs_of(shared) for b in around(g)))):
+            return False
+        step = low.terms.get(Iteration(body), 0) if order is Order.LATER else 0
+        return step >= 0 and self.is_natural(low + high + (step - 1))
+
+    def _least(self, number: Linear, varies: Callable = lambda graph: True) -> Linear:
+        """What a form is not below in any of the iterations of some bodies: those that vary."""
+        while iterations := [a for a in number.terms if type(a) is Iteration and varies(a.body)]:
             # its count may name the others
             inner = max(iterations, key=lambda iteration: depth(iteration.body))
             n, bound = number.terms[inner], self.bound(inner.body)
@@ -363,7 +410,7 @@ class Counts(Analysis):
                 if bound is None:
                     bound = self.iterations(inner.body.owner)
                 number = positive(number + (bound - Linear(1)) * n, bound)
-        return number.is_natural()
+        return number
 
     def is_within(self, index: Tensor | int, length: Linear | None, graph) -> bool:
         """Whether an index is proven to be from 0 to before a length, where a graph runs."""
@@ -467,28 +514,20 @@ _COMPUTED = frozenset((ADD, SUB, MUL, MAXIMUM, CAST, IDENTITY))
 
 def is_outside(form: Linear, body: SubGraph) -> bool:
     """Whether a form has nothing that belongs to a body or to what lies in it."""
-    for atom in form.terms:
-        if isinstance(atom, shapes.Dim):
-            continue
+    return not any(lies_in(graph, body) for graph in _graphs_of(form.terms))
+
+
+def _graphs_of(atoms) -> Iterator[Graph]:
+    """The graphs that compute what linear forms are made of."""
+    for atom in atoms:
         if type(atom) is Clamped:
-            if not is_outside(atom.inner, body):
-                return False
-            continue
-        graph = {Iteration: _graph_of_iteration, Length: _graph_of_length}.get(
-            type(atom), _graph_of
-        )(atom)
-        if lies_in(graph, body):
-            return False
-    return True
+            yield from _graphs_of(atom.inner.terms)
+        elif type(atom) is Iteration:
+            yield atom.body
+        elif not isinstance(atom, shapes.Dim):
+            yield atom.tensor.graph if type(atom) is Length else atom.graph
 
 
-def _graph_of(tensor):
-    return tensor.graph
-
-
-def _graph_of_iteration(iteration):
-    return iteration.body
-
-
-def _graph_of_length(length):
-    return length.tensor.graph
+def _is_own(graph, body, order):
+    """Whether two accesses in a body, in such iterations, see two values of what a graph has."""
+    return lies_in(graph, body) and (graph is not body or order is not Order.SAME)

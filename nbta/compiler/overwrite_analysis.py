@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
-from nbta.compiler.induction import Counts, Iteration, Linear, depth, is_outside
+from nbta.compiler.induction import Counts, Linear, Order
 from nbta.graph.graph import lies_in
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import Loop, Variable, is_loop, origin
@@ -140,19 +140,12 @@ class _Forms:
         A slice may end earlier, where the axis does.
         """
         if not isinstance(part, slice):
-            return (self._form(part),) * 2
+            return (self._counts.unwrapped(part),) * 2
         if part.step is not None and not (type(part.step) is int and part.step > 0):
             return None, None
-        first = Linear(0) if part.start is None else self._form(part.start)
-        end = None if part.stop is None else self._form(part.stop)
+        first = Linear(0) if part.start is None else self._counts.unwrapped(part.start)
+        end = None if part.stop is None else self._counts.unwrapped(part.stop)
         return first, None if end is None else end - Linear(1)
-
-    def _form(self, part):
-        """The linear form of an index that does not wrap around; None where it is not known."""
-        form = self._counts.unwrapped(part)
-        varying = () if form is None else (a for a in form.terms if type(a) is not Iteration)
-        fixed = all(is_outside(Linear(0, {a: 1}), self._bodies[-1]) for a in varying)
-        return form if fixed else None
 
     def miss(self, write, body, is_later) -> bool:
         """Whether a write goes to other items in later iterations, or later in the same one.
@@ -165,45 +158,17 @@ class _Forms:
         indices = self._indices(Item(inputs[0], inputs[2:], write.attrs["key"]))
         pairs = list(zip(self._read, indices, strict=True))
         around = self._bodies[next(k for k, b in enumerate(self._bodies) if b is body) :]
-        cases = [(around[k:], each) for k, each in enumerate(around)]
-        cases += [(around, None)] * is_later
+        cases = [(each, Order.LATER) for each in around]
+        cases += [(body, Order.SAME)] * is_later
         return all(any(self._differ(*pair, *case) for pair in pairs) for case in cases)
 
-    def _differ(self, read, write, same, later):
-        """Whether indices are always above others, or below, in the same iterations of some loops.
-
-        Of the loop of ``later`` the write is in a later iteration, of those further in, in any.
-        """
+    def _differ(self, read, write, body, order):
+        """Whether indices of a write are always above others, or below, in such iterations."""
         (low, high), (least, greatest) = read, write
-        if self._above(high, least, same, later):
+        if None not in (least, high) and self._counts.is_above(least, high, body, order):
             return True
         known = None not in (low, greatest)
-        return known and self._above(low * -1, greatest * -1, same, later)
-
-    def _above(self, read, write, same, later):
-        if read is None or write is None:
-            return False
-        low, high = self._least(write, same), self._least(read * -1, same)
-        if low is None or high is None:
-            return False
-        step = low.terms.get(Iteration(later), 0) if later is not None else 0
-        return step >= 0 and self._counts.is_natural(low + high + (step - 1))
-
-    def _least(self, form, same):
-        """What a form is not below in any iteration of loops further in; None if unknown."""
-        while inner := [atom for atom in form.terms if self._is_inner(atom, same)]:
-            # its bound may name the others
-            iteration = max(inner, key=lambda atom: depth(atom.body))
-            n, bound = form.terms[iteration], self._counts.bound(iteration.body)
-            form = form - Linear(0, {iteration: n})
-            if n < 0 and bound is None:
-                return None
-            form = form + (bound - Linear(1)) * n if n < 0 else form
-        return form
-
-    def _is_inner(self, atom, same):
-        around = type(atom) is Iteration and lies_in(atom.body, self._bodies[-1])
-        return around and not any(atom.body is body for body in same)
+        return known and self._counts.is_above(greatest * -1, low * -1, body, order)
 
 
 def _between(one, other, sign):

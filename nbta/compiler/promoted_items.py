@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from nbta.codegen.values import product, times, typed
-from nbta.compiler.access_sets import differ, indices_of, touched, users_in
+from nbta.compiler.access_sets import differ, indices_of, touched
 from nbta.compiler.induction import Counts, Linear
 from nbta.compiler.sums import FLOATS
 from nbta.graph.graph import SubGraph
@@ -95,13 +95,12 @@ class Carried(NamedTuple):
 
 def carried(loop: Loop, counts: Counts) -> list[Carried]:
     """The arrays of a loop whose additions go to what its next iteration takes."""
-    users, found = None, []
+    found = []
     for variable in loop.variables():
         spec = variable.parameter.spec
         if spec.kind != DATA or spec.rank == 0 or spec.dtype not in FLOATS or variable.is_kept:
             continue
-        users = users_in(loop) if users is None else users
-        use = touched(variable, users)
+        use = touched(variable)
         taken = None if use is None else _taken(use, variable.loop.body, counts)
         if taken is not None:
             body, later = variable.loop.body, _after_its_set(use, variable)
@@ -185,13 +184,12 @@ def _after_its_set(use, variable) -> list[Operation]:
 
 def promotable(loop: Loop, counts: Counts) -> list[Item]:
     """The items of a loop that other accesses meet in one iteration alone, the same for all."""
-    users, found = None, []
+    found = []
     for variable in loop.variables():
         spec = variable.parameter.spec
         if spec.kind != DATA or spec.rank == 0 or spec.dtype not in FLOATS or variable.is_kept:
             continue
-        users = users_in(loop) if users is None else users
-        use = touched(variable, users)
+        use = touched(variable)
         for op in () if use is None else (*use.reads, *use.changes):
             meeting = _met_once(op, use, variable, counts)
             if meeting is not None and not (found and _differs(meeting, found[0].meeting)):

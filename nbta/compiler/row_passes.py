@@ -1,11 +1,10 @@
 """Elementwise operations on what a loop reads row by row: in the loop, or before it on all rows."""
 
-from collections import defaultdict
-
 import numpy as np
 
 from nbta import shapes
 from nbta.codegen.fusion import Elementary
+from nbta.compiler.access_sets import users_of
 from nbta.compiler.induction import Counts
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
@@ -38,14 +37,14 @@ def rows_of_elementwise(program: Program) -> Program:
 
 def _next(graph):
     """An operation to be moved: with the reads of its rows, and how the rows of inputs are made."""
-    counts, users = analysis(Counts, graph), _users(graph)
+    counts, users = analysis(Counts, graph), users_of(graph)
     for op in live(graph):
         for body in subgraphs(op):
             found = _next(body)
             if found is not None:
                 return found
         if _is_by_row(op):
-            reads = _reads(op, users, graph)
+            reads = _reads(op, users)
             ways = _ways(op, reads[0], counts) if reads else None
             if ways is not None:
                 return op, reads, ways
@@ -57,30 +56,22 @@ def _is_by_row(op):
     return op.record in _WITH_SHAPE or (op.record.elementwise and op.record.is_total(op))
 
 
-def _users(graph):
-    users = defaultdict(list)
-    for op in live(graph):
-        for tensor in op.inputs:
-            users[tensor].append(op)
-        for other in op.control_inputs:
-            users[other].append(op)
-    return users
-
-
-def _reads(op, users, graph):
+def _reads(op, users):
     """The reads of rows in the one loop that uses a result; none where anything else uses it."""
     result = op.outputs[0]
     loops = users[result]
-    alone = len(loops) == 1 and is_loop(loops[0]) and not op.control_inputs
-    if not alone or users[op] or not result.spec.rank or any(t is result for t in graph.outputs):
+    alone = len(loops) == 1 and loops[0] is not None and is_loop(loops[0])
+    if not alone or op.control_inputs or users[op] or not result.spec.rank:
         return []
     loop = Loop(loops[0])
     bodies = [loop.body, loop.cond]
     body, cond = ([b.captures[result]] if result in b.captures else [] for b in bodies)
-    if not body or any(_users(bodies[1])[t] for t in cond):
+    if not body or any(users_of(bodies[1])[t] for t in cond):
         return []
-    reads = _users(bodies[0])[body[0]]
-    plain = all(r.record is GETITEM and r.attrs["key"] == (SYMBOLIC,) for r in reads)
+    reads = users_of(bodies[0])[body[0]]
+    plain = None not in reads and all(
+        r.record is GETITEM and r.attrs["key"] == (SYMBOLIC,) for r in reads
+    )
     if (
         result.spec.rank == 1
         and is_expensive(op)
@@ -212,7 +203,7 @@ class _Items:
 
     def __init__(self, loop, counts):
         self.loop, self.body, self.counts = loop, Loop(loop).body, counts
-        self.users, self.found, self._made = _users(self.body), {}, {}
+        self.users, self.found, self._made = users_of(self.body), {}, {}
         if goes_in_vectors(Loop(loop), counts):
             return
         for op in live(self.body):

@@ -7,7 +7,7 @@ such as those of other rows in the gradient of a decomposition in place.
 
 import numpy as np
 
-from nbta.compiler.access_sets import differ, indices_of, touched, users_in
+from nbta.compiler.access_sets import differ, indices_of, touched
 from nbta.compiler.induction import Counts
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.program import Program, changes
@@ -35,18 +35,17 @@ def add_items_after_loops(program: Program) -> Program:
 
 
 def _add_items_after(counts, loop):
-    users, found = None, []
+    found = []
     for variable in loop.variables():
         if variable.parameter.spec.rank != 0 and variable.following.op.record.changes:
-            users = users_in(loop) if users is None else users
-            found += [(change, variable) for change in _only_added(counts, variable, users)]
+            found += [(change, variable) for change in _only_added(counts, variable)]
     for change, variable in found:
         _add_after(change, variable)
 
 
-def _only_added(counts, variable, users) -> list:
+def _only_added(counts, variable) -> list:
     """The additions to items of an array that nothing else in the loop touches, but to add."""
-    use = touched(variable, users)
+    use = touched(variable)
     if use is None or not is_inexact(variable.parameter.dtype):
         return []
     body = variable.loop.body

@@ -22,7 +22,6 @@ from nbta.compiler.access_sets import (
     indices_of,
     is_of_its_iteration,
     touched,
-    users_in,
 )
 from nbta.compiler.induction import Counts, Linear
 from nbta.compiler.loop_ends import Between
@@ -87,19 +86,18 @@ def stencils(
         return []
     if not has_plain_branches(loop, counts, apart):
         return []
-    users = users_in(loop)
     found, variables = [], [v for v in loop.variables() if v.parameter.spec.kind != FLOW]
     for variable in variables:
-        additions = _additions(variable, users, counts)
+        additions = _additions(variable, counts)
         stencil = _stencil(variable, additions, counts) if len(additions) > 1 else None
         if stencil is not None:
             found.append(stencil)
-        elif not (variable.following in sums or is_independent(variable, users)):
+        elif not (variable.following in sums or is_independent(variable)):
             return []
     return found
 
 
-def _additions(variable, users, counts) -> list[Operation]:
+def _additions(variable, counts) -> list[Operation]:
     """What adds items to an array, in order, where else iterations only touch items of their own.
 
     Those are none that an iteration adds to, as they are in another row of the array; or no later
@@ -108,7 +106,7 @@ def _additions(variable, users, counts) -> list[Operation]:
     """
     if variable.parameter.spec.rank == 0 or variable.parameter.dtype not in FLOATS:
         return []
-    use, body = touched(variable, users), variable.loop.body
+    use, body = touched(variable), variable.loop.body
     if use is None:
         return []
     additions = [op for op in use.changes if op.record is ADD_ITEM]

@@ -68,11 +68,10 @@ def free_sums(loop: Loop) -> Sums:
     plain = all(op.record is not CASE for op in operations)
     if not is_free_of_loops(loop) or not (_pay(operations) or (plain and _runs_once(loop))):
         return found
-    users = users_in(loop)
     for variable in loop.variables()[1:]:
         if variable.parameter.spec.kind != FLOW:
-            sums = _sums_in(variable, users)
-            if not sums.operations and not is_independent(variable, users):
+            sums = _sums_in(variable)
+            if not sums.operations and not is_independent(variable):
                 return Sums.none()
             found.update(sums)
     return found
@@ -110,12 +109,13 @@ def _pays(op):
     return op.record.changes or ((expensive or chooses) and is_inexact(op.outputs[0].dtype))
 
 
-def _sums_in(variable: Variable, users) -> Sums:
+def _sums_in(variable: Variable) -> Sums:
     """What adds to a number that is only added to, and looked at after the loop; else nothing."""
     found = Sums.none()
     if variable.parameter.spec.rank != 0:
         return found
-    return found if _summed(variable.parameter, users, found) is variable.following else Sums.none()
+    end = _summed(variable.parameter, users_in(variable.loop), found)
+    return found if end is variable.following else Sums.none()
 
 
 def _summed(start, users, found) -> Tensor | None:
@@ -192,29 +192,20 @@ def sum_of_summand(op: Operation, tensor: Tensor) -> Tensor | None:
     return op.outputs[0] if is_summand else None
 
 
-def is_independent(variable: Variable, users: dict) -> bool:
+def is_independent(variable: Variable) -> bool:
     """Whether what an iteration leaves to the next is known ahead, or is an array it fills.
 
     Of such an array it may read what no iteration changes, or no other one, or only later ones, as
     a sweep in place does.
-
-    Parameters
-    ----------
-    variable : Variable
-    users : dict
-        Those in the loop, of `nbta.compiler.access_sets.users_in`.
     """
     if variable.is_kept:
         return True
     if variable.parameter.spec.rank == 0:
         return step_of(variable.parameter) is not None or _is_unchanged(variable)
-    if _is_filled(variable, users):
+    if _is_filled(variable):
         return True
-    use, counts, body = (
-        touched(variable, users),
-        analysis(Counts, variable.loop.body),
-        variable.loop.body,
-    )
+    use, body = touched(variable), variable.loop.body
+    counts = analysis(Counts, body)
     return use is not None and all(
         differ(counts, read, change, body)
         or is_of_its_iteration(counts, read, change, body)
@@ -235,9 +226,9 @@ def _is_unchanged(variable):
     return number is variable.parameter
 
 
-def _is_filled(variable, users):
+def _is_filled(variable):
     """Whether iterations do nothing to an array but to change it."""
-    following = variable.following
+    users, following = users_in(variable.loop), variable.following
     while following.op.record.changes and len(users[following]) == 1:
         following = following.op.inputs[0]
     return following is variable.parameter and len(users[following]) == 1
@@ -255,9 +246,8 @@ def goes_in_vectors(loop: Loop, counts: Counts, *, branches: bool = False) -> bo
         return False
     if not has_plain_branches(loop, counts):
         return False
-    users = users_in(loop)
     variables = [v for v in loop.variables()[1:] if v.parameter.spec.kind != FLOW]
-    if not all(_sums_in(v, users).operations or is_independent(v, users) for v in variables):
+    if not all(_sums_in(v).operations or is_independent(v) for v in variables):
         return False
     return all(_has_own_item(op, counts, body) for op in operations if op.record.changes)
 

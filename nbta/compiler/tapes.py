@@ -259,7 +259,7 @@ class Tapes(Counts):
         if not made or source.graph is not Loop(loop).body:
             return None
         forms = (self.number(index) for index in iterations)
-        frozen = tuple((form.constant, frozenset(form.terms.items())) for form in forms)
+        frozen = tuple(form.key for form in forms)
         return Linear(0, {Taken(source, frozen): 1})
 
     def restored(self, restore: Operation) -> Place | None:

@@ -72,7 +72,7 @@ class View:
 def view_of(array, title: str | None = None) -> View:
     """What a picture of an array shows."""
     facts = _facts(array)
-    below = [_below(array, gradient) for gradient in array_memory.gradients_of(array)]
+    below = [_below(gradient) for gradient in array_memory.gradients_of(array)]
     title = array.handle.name if title is None else title
     if array.closed:
         return View(title, [*facts, "closed"], [], below=below)
@@ -84,7 +84,7 @@ def view_of(array, title: str | None = None) -> View:
     return View(title, facts, slots, size - len(numbers), _counts(array, states), below)
 
 
-def _below(array, gradient):
+def _below(gradient):
     source = array_memory.source_of(gradient)
     return view_of(gradient, f"gradient array of source {source!r}")
 

@@ -13,7 +13,7 @@ from nbta.frontend.liveness import bound_in, free_in, own_nodes, read_in
 _SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
 
 
-def with_checks(body, own, arguments, given_by_others=frozenset()):
+def with_checks(body, own, arguments, given_by_others):
     """A body that checks variables of its own where they may have no value.
 
     Functions in the function see them too, and are told by `runtime.unproven`: but for those that

@@ -413,7 +413,7 @@ def _sequence(value, items):
 # What a run draws.
 
 
-def _of_run(owner, name, args, kwargs, spec=None, state=None):
+def _of_run(owner, name, args, kwargs, spec, state):
     """What a run draws, by parameters some of which only it may know, perhaps from a state."""
     if state is not None:
         return _of_state(owner, name, args, kwargs, spec, state)

@@ -403,8 +403,8 @@ class _Rewriter(ast.NodeTransformer):
         setter = ast.FunctionDef(ident, given, body, [])
         return [setter], [_names(idents), get, name(ident)]
 
-    def _state_of(self, node, blocks, more=()):
-        bound = set(more)
+    def _state_of(self, node, blocks):
+        bound = set()
         for statement in itertools.chain(*blocks):
             bound |= bound_by(statement)
         return sorted((bound & node.live) - self._scope.globals - self._scope.shared)

@@ -86,7 +86,7 @@ def check_index(array, key) -> None:
             raise IndexError(f"{here()}: index {part} is out of bounds for axis {axis}")
 
 
-def check_math(name, module="math") -> None:
+def check_math(name, module) -> None:
     """Refuse a function of math or cmath in a `try` that waits for what it raises."""
     if name not in _TOTAL:
         check_raising(f"{module}.{name}", ValueError, OverflowError)

@@ -384,7 +384,7 @@ def _numeric(value):
 def _with_python(compute, function):
     """An operator, and the reflected one."""
 
-    def combined(one, other, a, b):
+    def combined(other, a, b):
         if _is_plain(other):
             return compute(_numeric(a), _numeric(b))
         if isinstance(other, Tensor | np.ndarray | np.generic):
@@ -392,10 +392,10 @@ def _with_python(compute, function):
         return NotImplemented
 
     def method(self, other):
-        return combined(self, other, self, other)
+        return combined(other, self, other)
 
     def reflected(self, other):
-        return combined(self, other, other, self)
+        return combined(other, other, self)
 
     return method, reflected
 

@@ -66,7 +66,7 @@ def _array_ufunc(
     result = NotImplemented if found is None else found(ufunc, inputs, options)
     if result is not NotImplemented:
         return result
-    remedy = _plainly(ufunc, method) if function is not None else nearest(known_as(ufunc))
+    remedy = _plainly(ufunc) if function is not None else nearest(known_as(ufunc))
     if isinstance(ufunc, np.ufunc) and not library_of(ufunc):
         remedy = "its source is not known; use numba.vectorize without target=, or write a loop"
     what = _of_library(ufunc) + ("" if method == "__call__" else f".{method}")
@@ -130,7 +130,7 @@ def _of_library(ufunc):
     return f"{library}.{ufunc.__name__}" if library else f"the function {ufunc.__name__!r}"
 
 
-def _plainly(ufunc, method):
+def _plainly(ufunc):
     """How to call what there is an operation for."""
     found = f"nbta.{OF_NUMPY[known_as(ufunc)][0].__name__}"
     return f"write it with {found}"

@@ -164,7 +164,27 @@ def encoded(name: str, code: Code) -> bytes:
     """The bytes of a file that holds code under a name."""
     symbols = [name, code.wrapper, code.pointer, code.environment, code.needed, code.constants]
     body = json.dumps(symbols).encode() + b"\n" + code.binary
-    return HEAD + hashlib.sha256(body).digest() + body
+    return sealed(HEAD, body)
+
+
+def sealed(head: bytes, body: bytes) -> bytes:
+    """The bytes of a file: a head that says what they are, a checksum, and the body."""
+    return head + hashlib.sha256(body).digest() + body
+
+
+def opened(head: bytes, data: bytes) -> bytes:
+    """The body of what `sealed` gave.
+
+    Raises
+    ------
+    ValueError
+        If it did not give that.
+    """
+    start = len(head) + hashlib.sha256().digest_size
+    body = data[start:]
+    if data[:start] != head + hashlib.sha256(body).digest():
+        raise ValueError("not what was written")
+    return body
 
 
 def decoded(name: str, data: bytes) -> Code:
@@ -175,11 +195,7 @@ def decoded(name: str, data: bytes) -> Code:
     ValueError
         If they do not.
     """
-    start = len(HEAD) + 32
-    body = data[start:]
-    if not data.startswith(HEAD) or hashlib.sha256(body).digest() != data[len(HEAD) : start]:
-        raise ValueError("not what was written")
-    symbols, _, binary = body.partition(b"\n")
+    symbols, _, binary = opened(HEAD, data).partition(b"\n")
     written, *symbols, constants = json.loads(symbols)
     if written != name:
         raise ValueError("another entry")

@@ -3,7 +3,7 @@
 import numpy as np
 
 import nbta
-from nbta.compiler.induction import Clamped, Counts, Linear
+from nbta.compiler.induction import Clamped, Counts, Linear, Order
 from nbta.graph.order import ordered
 from nbta.graph.views import origin
 from nbta.ops.loops.iteration_counts import constant_of, step_of
@@ -77,6 +77,30 @@ def test_an_index_of_an_inner_loop_counts_from_where_the_outer_one_is():
         start, step = Counts(op.graph).affine(index, body)
         assert (start == Counts(op.graph).number(op.attrs["body"].inputs[1]), step) == (True, 1)
         assert Counts(op.graph).affine(index, op.attrs["body"]) is None
+
+
+def test_what_an_iteration_computes_says_nothing_of_the_next():
+    """``a[t]`` and ``a[t + 1]`` are one item where ``t`` is less by one in a later iteration."""
+    with nbta.Graph().as_default():
+        places = nbta.constant([3, 0, 2, 1])
+        op = looped(
+            lambda i, y: i < 4, lambda i, y: (i + 1, y + places[i] % 4), 0, nbta.size(places)
+        )
+        counts, body = Counts(op.graph), op.attrs["body"]
+        i, t = (counts.number(x) for x in (body.inputs[1], body.outputs[2].op.inputs[1]))
+        assert t.is_natural()
+        assert not i.constant
+
+        def orders(one, other):
+            return {order for order in Order if counts.is_above(one, other, body, order)}
+
+        assert orders(t + 1, t) == {Order.SAME}
+        assert orders(t + i + 1, t + i) == {Order.SAME}
+        assert orders(i + 1, i) == {Order.SAME, Order.LATER}
+        assert orders(i, i) == {Order.LATER}
+        assert orders(i + 4, i) == set(Order)
+        assert orders(i + 3, i) == {Order.SAME, Order.LATER}
+        assert orders(t + 1, Linear(0)) == set(Order)
 
 
 def test_where_values_come_from():

@@ -321,6 +321,18 @@ def a_branch_that_writes(x):
     return nbta.sum(loop(length(x), iteration, x, begin=1))
 
 
+@taped
+def stretches_that_meet_where_each_iteration_says(x):
+    """A later iteration writes further down: where one begins is a number of its own."""
+
+    def iteration(j, a, total):
+        n, meet = length(x), nbta.constant([5, 2, 4, 1, 3, 0])[j] % 6
+        a = loop(n - meet, lambda k, b: nbta.set_item(b, n - 1 - k, b[n - 1 - k] * 1.5 + 0.1), a)
+        return a, loop(meet, lambda k, s: s + a[k] * a[k], total)
+
+    return loop(length(x), iteration, x, nbta.constant(0.0))[1]
+
+
 ALL = {**FINAL, **TAPED}
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from fuzz.ways import executed, in_python
 
 import nbta
 from nbta.api import sequences
@@ -113,7 +114,8 @@ def test_rules(name, k, ways):
         ])  # fmt: skip
         for compiled in (False, True) if chosen == 2 ** len(values) - 1 else (False,):
             ways.clear()
-            found = nbta.vmap(f, axes, compiled=compiled)(*args)
+            with in_python():  # `test_compiled_operations` is about their machine code
+                found = nbta.vmap(f, axes, compiled=compiled)(*args)
             np.testing.assert_allclose(found, want, rtol=1e-13, atol=1e-14)
             assert set(ways) == {"together"}
 
@@ -166,19 +168,21 @@ PROGRAMS = [recurrence, items, accumulated, products]
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("count", [0, 1, 8, 17])
 def test_programs(program, count, compiled, ways):
+    """Machine code runs for 17 items; for other counts Python runs the same constructs."""
     p, one = RNG.normal(size=(count, 3)), nbta.grad(program, (0, 1), compiled=False)
-    found = nbta.vmap(program, (0, None), compiled=compiled)(p, 0.3)
+    with executed(count == 17):
+        found = nbta.vmap(program, (0, None), compiled=compiled)(p, 0.3)
+        total = nbta.grad(
+            lambda p, c: np.sum(nbta.vmap(program, (0, None))(p, c) ** 2), (0, 1), compiled=compiled
+        )
+        dp, dc = total(p, 0.3)
+        slopes = nbta.vmap(nbta.grad(program), (0, None), compiled=compiled)(p, 0.3)
     np.testing.assert_allclose(found, [program(each, 0.3) for each in p], rtol=1e-12)
-    total = nbta.grad(
-        lambda p, c: np.sum(nbta.vmap(program, (0, None))(p, c) ** 2), (0, 1), compiled=compiled
-    )
-    dp, dc = total(p, 0.3)
     both = [one(each, 0.3) for each in p]
     want = np.reshape([2 * v * d for v, (d, _) in zip(found, both, strict=True)], (count, 3))
     np.testing.assert_allclose(dp, want, rtol=1e-9, atol=1e-12)
     sums = sum(2 * v * d for v, (_, d) in zip(found, both, strict=True))
     np.testing.assert_allclose(dc, sums, rtol=1e-9, atol=1e-12)
-    slopes = nbta.vmap(nbta.grad(program), (0, None), compiled=compiled)(p, 0.3)
     np.testing.assert_allclose(slopes, np.reshape([d for d, _ in both], (count, 3)), rtol=1e-9)
     assert set(ways) == {"together"}
 

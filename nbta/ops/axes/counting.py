@@ -98,10 +98,10 @@ def bincount(
     x = cast(checked(x, equal(sum_(logical_not(fits)), 0), message), INT64)
     if weights is None:
         return scatter_add(zeros(length, INT64), x, np.int64(1), name=name)
-    return scatter_add(zeros(length), x, _weights(weights, x), name=name)
+    return scatter_add(zeros(length), x, _weights(weights), name=name)
 
 
-def _weights(weights, x):
+def _weights(weights):
     weights = operand(weights)
     if weights.dtype.kind == "c":
         raise invalid(

@@ -369,14 +369,14 @@ def _in_dtype(x, dtype):
     return x if dtype is None else cast(x, dtype)
 
 
-def _as_asked(found, dtype, name=None):
+def _as_asked(found, dtype):
     """A result in the dtype that is asked for, in which integers wrap and truth values merge.
 
     What was computed with more bits, or counted, is the same then.
     """
     if dtype is None or found.dtype == dtype:
         return found
-    return cast(found, dtype, name=name)
+    return cast(found, dtype)
 
 
 def _with_first(combine, found, initial, name):

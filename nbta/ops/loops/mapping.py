@@ -20,7 +20,7 @@ from nbta.ops.loops.bodies import no_gradient_like
 from nbta.ops.loops.checkpoints import Replay
 
 
-def add_map(graph, xs, shared, likes, threads, name=None):
+def add_map(graph, xs, shared, likes, threads, name):
     """The operation that runs a traced body for rows of tensors.
 
     Parameters

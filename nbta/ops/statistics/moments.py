@@ -92,7 +92,7 @@ def _counted(x, axis, mask):
     return cast(dimensions_along(x, axis), x.dtype)
 
 
-def _floats(x, dtype=None, mean=None):
+def _floats(x, dtype, mean):
     """The operand in floats, in which half precision is computed as float32; and its own dtype."""
     x = operand(x)
     if mean is not None:
@@ -129,7 +129,7 @@ def _real_dtype(dtype):
     return np.empty(0, dtype).real.dtype if dtype.kind == "c" else dtype
 
 
-def _narrow(x, dtype, name=None):
+def _narrow(x, dtype, name):
     """A result in the dtype that it is to have."""
     return x if x.dtype == dtype and name is None else cast(x, dtype, name=name)
 
@@ -139,7 +139,7 @@ def _squares(x):
     return add(square(real(x)), square(imag(x))) if x.dtype.kind == "c" else square(x)
 
 
-def _variance(x, axis, ddof, keepdims, mask, mean=None):
+def _variance(x, axis, ddof, keepdims, mask, mean):
     """By two passes, as NumPy; where no elements are left it divides by 0."""
     count = _counted(x, axis, mask)
     if mean is None:
