@@ -68,6 +68,10 @@ class Whole:
     def __init__(self, owner):
         self.owner, self.key = owner, (id(owner), "whole")
 
+    def of(self, owner):
+        """The same of another container."""
+        return Whole(owner)
+
     @property
     def value(self):
         """A copy: a tuple or a dict, whose items loops and branches forward, or what is fixed."""
