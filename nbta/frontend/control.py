@@ -12,6 +12,7 @@ import math
 import operator
 import reprlib
 import threading
+import types
 from collections import Counter
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -36,6 +37,7 @@ from nbta.frontend.array_wrappers import (
     Link,
     Missing,
     born,
+    cells_of,
     common_read_only,
     containers_in,
     in_trace,
@@ -1413,6 +1415,24 @@ def _kind(value):
     return type(value)
 
 
+def _kinds_seen(function, depth=3):
+    """What the variables that a function sees are, as far as that decides on dtypes."""
+    return tuple(
+        (cell.name, _kind_seen(_value_of(cell), depth)) for cell in cells_of(function)
+    )
+
+
+def _kind_seen(value, depth):
+    if isinstance(value, types.FunctionType) and depth:
+        return value.__code__, _kinds_seen(value, depth - 1)
+    if isinstance(value, list | tuple) and native.is_python(value) and depth:
+        kind = list if isinstance(value, list) else tuple
+        return type(value), frozenset(_kind_seen(v, depth - 1) for v in kind.__iter__(value))
+    if isinstance(value, dict) and depth:
+        return type(value), frozenset(_kind_seen(v, depth - 1) for v in dict.values(value))
+    return _kind(value)
+
+
 def _is_empty(value):
     return value is None or isinstance(value, Undefined)
 
@@ -1445,7 +1465,7 @@ class _Found(NamedTuple):
     Attributes
     ----------
     kinds : list
-        Of what variables have before the loop.
+        Of what the body sees, and of what each variable has, before the loop.
     places : list
         References to objects, and their places that iterations change.
     wrappers : list
@@ -1498,7 +1518,7 @@ class _Loop:
         self._changed = [*changed(), effects.token_wrapper()]
         self._called = dict(zip(map(id, self._changed), _names_of(changed), strict=False))
         self._start()
-        self._paths = ObjectPaths(block)
+        self._block, self._paths = block, ObjectPaths(block)
         self._begin_as_before(block.__code__)
 
     def _start(self):
@@ -1523,11 +1543,13 @@ class _Loop:
         """Assume what was found of such a loop: in nests each is traced again with those around."""
         self._found = current().root.cache.setdefault(_FOUND, {})
         self._key, self._assumes = (code, self._names), False
+        self._kinds_seen = _kinds_seen(self._block)
         found = self._found.get(self._key)
         if found is None or not self._has_places(found.places):
             return
         self._assumes = True
-        kinds = zip(map(_kind, self._entry), found.kinds, strict=True)
+        seen, *before = found.kinds
+        kinds = zip(map(_kind, self._entry), before, strict=True)
         alike = {i for i, (now, before) in enumerate(kinds) if now == before}
         forwarded = {i for i in found.carried - alike if _is_carried(self._entry[i])}
         self._carried = (self._carried - alike) | (found.carried & alike) | forwarded
@@ -1537,6 +1559,7 @@ class _Loop:
             for i, value in found.placeholders.items()
             if i in alike
         }
+        alike = alike if seen == self._kinds_seen else set()
         for known, now in ((found.dtypes, self._dtypes), (found.read_only, self._read_only)):
             now.update((place, value) for place, value in known.items() if place[0] in alike)
         self._flows = {place: set(sources) for place, sources in found.flows.items()}
@@ -1596,7 +1619,7 @@ class _Loop:
             ways[kept] = [*before, *_new_ways(before, known)], is_vague
         changed = set(map(id, self._wrappers))
         self._found[self._key] = _Found(
-            [_kind(value) for value in self._entry],
+            [self._kinds_seen, *map(_kind, self._entry)],
             self._carried,
             self._known,
             self._aliases,
@@ -1673,6 +1696,7 @@ class _Loop:
             except CHANGED as error:
                 _attempts.errors.pop()
                 grow(error)
+                self._look_again()
             except BaseException:
                 _attempts.errors.pop()
                 raise
@@ -1686,6 +1710,11 @@ class _Loop:
             f"give arrays that differ between iterations different names"
         )
         raise UnimplementedError(message)
+
+    def _look_again(self):
+        """Begin with what places of objects hold now, after a list was made an array."""
+        count = len(self._entry) - len(self._places)
+        self._entry = (*self._entry[:count], *map(_value_of, self._places.values()))
 
     def _attempt(self, first, test, advance):
         own = len(first)
