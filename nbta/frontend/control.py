@@ -1417,9 +1417,14 @@ def _kind(value):
 
 def _kinds_seen(function, depth=3):
     """What the variables that a function sees are, as far as that decides on dtypes."""
-    return tuple(
-        (cell.name, _kind_seen(_value_of(cell), depth)) for cell in cells_of(function)
-    )
+    return tuple((cell.name, _kind_seen(_value_of(cell), depth)) for cell in cells_of(function))
+
+
+def _codes_seen(function, depth=3):
+    """The code of the functions that a function sees, which distinguishes bodies of one code."""
+    values = [_value_of(cell) for cell in cells_of(function)]
+    functions = [each for each in values if isinstance(each, types.FunctionType)]
+    return tuple((each.__code__, depth and _codes_seen(each, depth - 1)) for each in functions)
 
 
 def _kind_seen(value, depth):
@@ -1542,7 +1547,7 @@ class _Loop:
     def _begin_as_before(self, code):
         """Assume what was found of such a loop: in nests each is traced again with those around."""
         self._found = current().root.cache.setdefault(_FOUND, {})
-        self._key, self._assumes = (code, self._names), False
+        self._key, self._assumes = (code, self._names, _codes_seen(self._block)), False
         self._kinds_seen = _kinds_seen(self._block)
         found = self._found.get(self._key)
         if found is None or not self._has_places(found.places):
@@ -1568,7 +1573,7 @@ class _Loop:
         }
         for (place, other), (ways, is_vague) in found.ways.items():
             if isinstance(other, _Array):
-                other = self._paths.object(other.reference)  # noqa: PLW2901
+                other = self._paths.object(other.reference)
             if other is None:
                 self._other_ways[place] = ways, is_vague
             else:
