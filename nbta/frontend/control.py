@@ -50,7 +50,15 @@ from nbta.frontend.array_wrappers import (
     take_apart,
 )
 from nbta.frontend.constants import Chosen, Code, as_code, is_constant, may_be_all, may_be_chosen
-from nbta.frontend.containers import ITEMS, is_held, link_items, linked_items, put_item, relatives
+from nbta.frontend.containers import (
+    ITEMS,
+    is_held,
+    link_items,
+    linked_items,
+    own_attributes,
+    put_item,
+    relatives,
+)
 from nbta.frontend.growth import checked_growth
 from nbta.frontend.jumps import ITEM, PREFIX, RESULT
 from nbta.frontend.lists import CHANGED, Listing, grow, growing
@@ -1428,14 +1436,26 @@ def _codes_seen(function, depth=3):
 
 
 def _kind_seen(value, depth):
-    if isinstance(value, types.FunctionType) and depth:
-        return value.__code__, _kinds_seen(value, depth - 1)
-    if isinstance(value, list | tuple) and native.is_python(value) and depth:
-        kind = list if isinstance(value, list) else tuple
-        return type(value), frozenset(_kind_seen(v, depth - 1) for v in kind.__iter__(value))
-    if isinstance(value, dict) and depth:
-        return type(value), frozenset(_kind_seen(v, depth - 1) for v in dict.values(value))
+    if isinstance(value, np.ndarray):
+        return type(value), value.dtype
+    if isinstance(value, types.FunctionType):
+        return value.__code__, depth and _kinds_seen(value, depth - 1)
+    if isinstance(value, list | tuple) and native.is_python(value):
+        return type(value), _kinds_of(list(value), depth)
+    if isinstance(value, dict):
+        return type(value), _kinds_of(list(value.values()), depth)
+    of_user = not type(value).__module__.startswith("nbta.")
+    if of_user and not isinstance(value, Tensor | type | types.ModuleType):
+        return type(value), _kinds_of(list((own_attributes(value) or {}).values()), depth)
     return _kind(value)
+
+
+def _kinds_of(values, depth):
+    """The kinds of what an object holds; often many numbers."""
+    kinds = frozenset(map(type, values))
+    if not depth or all(issubclass(kind, _NUMBERS) for kind in kinds):
+        return kinds
+    return frozenset(_kind_seen(value, depth - 1) for value in values)
 
 
 def _is_empty(value):
@@ -1537,6 +1557,8 @@ class _Loop:
         self._flows = {}  # by place, the places whose arrays an iteration may leave there
         # Of the last trace of such a loop, by place, more arrays of `_outer`, and ways of others.
         self._known_outer, self._other_ways = {}, {}
+        # In the last trace, which wrappers changed, and whether some of the places did not.
+        self._changing, self._has_idle_places = set(), False
         self._read_only = {}  # by place, where iterations decide
         self._ways, self._vague = {}, set()  # how arrays of a tie are one, and where nobody knows
         self._copied = {}  # what has copies of lists that iterations forward, by variable
@@ -1608,6 +1630,9 @@ class _Loop:
         own = (v for i, v in enumerate(self._entry) if i in self._placeholders)
         if not all(map(_is_empty_or_constant, own)):
             return
+        if self._has_idle_places:  # they are of another call of the function, or another branch
+            self._found.pop(self._key, None)
+            return
         refer = self._paths.reference
         places = [(refer(place.owner), place) for place in self._places.values()]
         if any(reference is None for reference, _ in places):
@@ -1622,7 +1647,7 @@ class _Loop:
             before, is_vague = ways.get(kept, ([], False))
             is_vague = is_vague or (place, other) in self._vague
             ways[kept] = [*before, *_new_ways(before, known)], is_vague
-        changed = set(map(id, self._wrappers))
+        wrappers = [wrapper for wrapper in self._wrappers if id(wrapper) in self._changing]
         self._found[self._key] = _Found(
             [self._kinds_seen, *map(_kind, self._entry)],
             self._carried,
@@ -1632,8 +1657,12 @@ class _Loop:
             self._read_only,
             self._placeholders,
             places,
-            list(filter(_is_something, map(refer, self._wrappers))),
-            {place for place, arrays in self._outer.items() if changed.issuperset(map(id, arrays))},
+            list(filter(_is_something, map(refer, wrappers))),
+            {
+                place
+                for place, arrays in self._outer.items()
+                if self._changing.issuperset(map(id, arrays))
+            },
             self._flows,
             {
                 place: list(filter(_is_something, map(refer, arrays)))
@@ -1967,8 +1996,13 @@ class _Loop:
                  for j, leaf in enumerate(leaves(end[i]))]  # fmt: skip
         found = self._with_checked_growth(bound, found)
         params = given[len(found) :]
+        self._changing = set(self._spoiled)
         for wrapper, param in zip(self._wrappers, params, strict=False):
             found.append(param if wrapper.spoiled is not None else wrapper.itself)
+            self._changing |= {id(wrapper)} if found[-1] is not param else set()
+        first = len(self._names) - len(self._places)
+        pairs = zip(bound[first:], end[first:], strict=True)
+        self._has_idle_places = any(_same(*pair) for pair in pairs)
         return [*found, *self._last_ties(self._slots(end))]
 
     def _with_checked_growth(self, bound, found):

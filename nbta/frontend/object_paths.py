@@ -2,7 +2,8 @@
 
 A block that is traced again makes the objects in it again. What was found of a loop in it is of
 arrays, lists and objects of the trace before: each is noted by a variable of the loop's body and
-the keys and attributes from there. What is older than all blocks is there in all traces.
+the keys and attributes from there. What has no such path and is older than all blocks is there in
+all traces.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from nbta.frontend import native
 from nbta.frontend.array_wrappers import ArrayWrapper, cells_of, frames
+from nbta.frontend.containers import own_attributes
 from nbta.graph.graph import current, lies_in
 from nbta.graph.operation import Tensor
 
@@ -38,11 +40,10 @@ class ObjectPaths:
 
     def reference(self, owner):
         """What a later trace finds an object by; None where it would not."""
-        if _is_older_than_blocks(owner):
-            return owner
         if self._found is None:
             self._found = self._all_paths()
-        return self._found.get(id(owner))
+        path = self._found.get(id(owner))
+        return owner if path is None and _is_older_than_blocks(owner) else path
 
     def object(self, reference):
         """What stands at a reference now; None where nothing does."""
@@ -86,7 +87,9 @@ def _parts(owner):
         kind = list if isinstance(owner, list) else tuple
         found = [(("item", k), part) for k, part in enumerate(kind.__iter__(owner))]
     else:
-        found = [(("attribute", name), part) for name, part in _attributes(owner).items()]
+        found = [
+            (("attribute", name), part) for name, part in (own_attributes(owner) or {}).items()
+        ]
     return [(step, part) for step, part in found if _is_open(part)]
 
 
@@ -108,7 +111,7 @@ def _part(owner, step):
     if kind == "contents":
         return _contents(owner) if isinstance(owner, types.CellType) else None
     if kind == "attribute":
-        return _attributes(owner).get(name)
+        return (own_attributes(owner) or {}).get(name)
     if isinstance(owner, dict):
         return dict.get(owner, name)
     held = isinstance(owner, list | tuple) and native.is_python(owner)
@@ -123,14 +126,6 @@ def _contents(cell):
         return cell.cell_contents
     except ValueError:
         return None
-
-
-def _attributes(owner):
-    """An object's own attributes, whatever its class makes of asking for one."""
-    try:
-        return object.__getattribute__(owner, "__dict__")
-    except AttributeError:
-        return {}
 
 
 def _is_older_than_blocks(owner):
