@@ -511,6 +511,10 @@ class Attribute:
         self.owner, self.name = owner, name
         self.key = id(owner), "attribute", name
 
+    def of(self, owner):
+        """The same of another object."""
+        return Attribute(owner, self.name)
+
     @property
     def value(self):
         """What it holds."""
@@ -535,6 +539,10 @@ class Cell:
     def __init__(self, cell, name):
         self.owner, self.name = cell, name
         self.key = id(cell), "cell"
+
+    def of(self, owner):
+        """The same of another cell."""
+        return Cell(owner, self.name)
 
     @property
     def value(self):
@@ -567,6 +575,10 @@ class Item:
     def __init__(self, owner, name):
         self.owner, self.name = owner, name
         self.key = id(owner), "item", name
+
+    def of(self, owner):
+        """The same of another list or dict."""
+        return Item(owner, self.name)
 
     @property
     def value(self):

@@ -68,6 +68,10 @@ class Whole:
     def __init__(self, owner):
         self.owner, self.key = owner, (id(owner), "whole")
 
+    def of(self, owner):
+        """The same of another container."""
+        return Whole(owner)
+
     @property
     def value(self):
         """A copy: a tuple or a dict, whose items loops and branches forward, or what is fixed."""
@@ -193,8 +197,8 @@ class Watched:
         elif isinstance(value, KINDS):
             if _is_open(value):
                 self._containers[id(value)] = value, Whole(value).value
-        elif _attributes(value) is not None:
-            self._attributes[id(value)] = value, dict(_attributes(value))
+        elif own_attributes(value) is not None:
+            self._attributes[id(value)] = value, dict(own_attributes(value))
 
     def _note_wrapper(self, wrapper):
         if wrapper.spoiled is None:
@@ -229,7 +233,7 @@ class Watched:
         for key, (owner, held) in self._containers.items():
             self._close(owner, held, self._open[key])
         for owner, held in self._attributes.values():
-            for name in held.keys() | _attributes(owner).keys():
+            for name in held.keys() | own_attributes(owner).keys():
                 self._close_attribute(owner, name, held)
         for wrapper, content, held in list(self._wrappers.values()):
             if held is not None and not _is_equal(content, held):
@@ -253,7 +257,7 @@ class Watched:
 
     def _close_attribute(self, owner, name, held):
         place = Attribute(owner, name)
-        now = _attributes(owner).get(name, place)
+        now = own_attributes(owner).get(name, place)
         if now is held.get(name, place):
             return
         _put(owner, name, held.get(name, place), place)
@@ -301,7 +305,7 @@ def _parts(value):
         return list(value.values())
     if isinstance(value, list | tuple | deque):
         return list(value)
-    return list((_attributes(value) or {}).values())
+    return list((own_attributes(value) or {}).values())
 
 
 def holds_tensors(value, depth=_DEEP) -> bool:
@@ -314,7 +318,7 @@ def holds_tensors(value, depth=_DEEP) -> bool:
     return any(holds_tensors(part, depth - 1) for part in parts)
 
 
-def _attributes(value):
+def own_attributes(value):
     """An object's own attributes, whatever its class makes of asking for one."""
     try:
         return object.__getattribute__(value, "__dict__")
@@ -324,9 +328,9 @@ def _attributes(value):
 
 def _put(owner, name, value, missing):
     if value is missing:
-        _attributes(owner).pop(name, None)
+        own_attributes(owner).pop(name, None)
     else:
-        _attributes(owner)[name] = value
+        own_attributes(owner)[name] = value
 
 
 def is_held(place, value) -> bool:

@@ -12,8 +12,10 @@ import math
 import operator
 import reprlib
 import threading
+import types
 from collections import Counter
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,6 +37,7 @@ from nbta.frontend.array_wrappers import (
     Link,
     Missing,
     born,
+    cells_of,
     common_read_only,
     containers_in,
     in_trace,
@@ -47,7 +50,15 @@ from nbta.frontend.array_wrappers import (
     take_apart,
 )
 from nbta.frontend.constants import Chosen, Code, as_code, is_constant, may_be_all, may_be_chosen
-from nbta.frontend.containers import ITEMS, is_held, link_items, linked_items, put_item, relatives
+from nbta.frontend.containers import (
+    ITEMS,
+    is_held,
+    link_items,
+    linked_items,
+    own_attributes,
+    put_item,
+    relatives,
+)
 from nbta.frontend.growth import checked_growth
 from nbta.frontend.jumps import ITEM, PREFIX, RESULT
 from nbta.frontend.lists import CHANGED, Listing, grow, growing
@@ -67,6 +78,7 @@ from nbta.frontend.maybe import (
     note_open_key,
 )
 from nbta.frontend.naturals import note_counter
+from nbta.frontend.object_paths import ObjectPaths
 from nbta.frontend.problems import here, is_pythons
 from nbta.frontend.raising import is_numbas
 from nbta.frontend.ranges import Range
@@ -1288,7 +1300,7 @@ def counted_loop(start, stop, step, item, body, flags, *state):
         body(given)
         return place + step
 
-    _Loop(body.__code__, *state).run([first], test, lambda place: [advance(place)])
+    _Loop(body, *state).run([first], test, lambda place: [advance(place)])
 
 
 def _int64(value):
@@ -1319,7 +1331,7 @@ def while_(test, body, flags, names, get, set_, changed, safe=False):
         return []
 
     def loop():
-        _Loop(body.__code__, *state).run([], goes_on, advance)
+        _Loop(body, *state).run([], goes_on, advance)
 
     try:
         made = most and unrolled(UNROLLED, most)
@@ -1411,6 +1423,41 @@ def _kind(value):
     return type(value)
 
 
+def _kinds_seen(function, depth=3):
+    """What the variables that a function sees are, as far as that decides on dtypes."""
+    return tuple((cell.name, _kind_seen(_value_of(cell), depth)) for cell in cells_of(function))
+
+
+def _codes_seen(function, depth=3):
+    """The code of the functions that a function sees, which distinguishes bodies of one code."""
+    values = [_value_of(cell) for cell in cells_of(function)]
+    functions = [each for each in values if isinstance(each, types.FunctionType)]
+    return tuple((each.__code__, depth and _codes_seen(each, depth - 1)) for each in functions)
+
+
+def _kind_seen(value, depth):
+    if isinstance(value, np.ndarray):
+        return type(value), value.dtype
+    if isinstance(value, types.FunctionType):
+        return value.__code__, depth and _kinds_seen(value, depth - 1)
+    if isinstance(value, list | tuple) and native.is_python(value):
+        return type(value), _kinds_of(list(value), depth)
+    if isinstance(value, dict):
+        return type(value), _kinds_of(list(value.values()), depth)
+    of_user = not type(value).__module__.startswith("nbta.")
+    if of_user and not isinstance(value, Tensor | type | types.ModuleType):
+        return type(value), _kinds_of(list((own_attributes(value) or {}).values()), depth)
+    return _kind(value)
+
+
+def _kinds_of(values, depth):
+    """The kinds of what an object holds; often many numbers."""
+    kinds = frozenset(map(type, values))
+    if not depth or all(issubclass(kind, _NUMBERS) for kind in kinds):
+        return kinds
+    return frozenset(_kind_seen(value, depth - 1) for value in values)
+
+
 def _is_empty(value):
     return value is None or isinstance(value, Undefined)
 
@@ -1431,13 +1478,56 @@ def _names_of(changed):
     return getattr(changed, "names", None) or changed.__code__.co_freevars
 
 
+class _Array(NamedTuple):
+    """An array that another trace finds by a reference."""
+
+    reference: object
+
+
+class _Found(NamedTuple):
+    """What was found of a loop, with references in place of objects: see `_Loop._start`.
+
+    Attributes
+    ----------
+    kinds : list
+        Of what the body sees, and of what each variable has, before the loop.
+    places : list
+        References to objects, and their places that iterations change.
+    wrappers : list
+        References to arrays that iterations change.
+    written : set
+        The places of which all arrays that were there before the loop change.
+    ways : dict
+        By tie, with None for all arrays without a reference: the ways, and whether it is vague.
+    """
+
+    kinds: list
+    carried: set
+    known: set
+    aliases: set
+    dtypes: dict
+    read_only: dict
+    placeholders: dict
+    places: list
+    wrappers: list
+    written: set
+    flows: dict
+    outer: dict
+    ways: dict
+    spoiled: list
+
+
+def _is_something(value):
+    return value is not None
+
+
 class _Loop:
     """A loop of the graph, traced until its state is what was assumed.
 
     Parameters
     ----------
-    code : types.CodeType
-        Of its body, by which it begins with what was found of it before.
+    block : callable
+        Its body in the user's code: by the code of that it begins with what was found of it before.
     names : tuple of str
         Variables that iterations may assign and that something reads later.
     get, set_ : callable
@@ -1446,14 +1536,15 @@ class _Loop:
         Gives variables whose arrays the body may change.
     """
 
-    def __init__(self, code, names, get, set_, changed):
+    def __init__(self, block, names, get, set_, changed):
         get, setter = in_state(get, set_)
         self._begins = tensor_array_wrappers.now()
         self._given = names, get(), get, setter or (lambda values: None)
         self._changed = [*changed(), effects.token_wrapper()]
         self._called = dict(zip(map(id, self._changed), _names_of(changed), strict=False))
         self._start()
-        self._begin_as_before(code)
+        self._block, self._paths = block, ObjectPaths(block)
+        self._begin_as_before(block.__code__)
 
     def _start(self):
         """Assume that iterations forward numbers, and arrays that they seem to change."""
@@ -1463,6 +1554,11 @@ class _Loop:
         self._known = set()  # variables that no iteration changes though one could
         self._wrappers, self._places = [], {}
         self._aliases, self._outer, self._spoiled = set(), {}, {}
+        self._flows = {}  # by place, the places whose arrays an iteration may leave there
+        # Of the last trace of such a loop, by place, more arrays of `_outer`, and ways of others.
+        self._known_outer, self._other_ways = {}, {}
+        # In the last trace, which wrappers changed, and whether some of the places did not.
+        self._changing, self._has_idle_places = set(), False
         self._read_only = {}  # by place, where iterations decide
         self._ways, self._vague = {}, set()  # how arrays of a tie are one, and where nobody knows
         self._copied = {}  # what has copies of lists that iterations forward, by variable
@@ -1472,35 +1568,109 @@ class _Loop:
 
     def _begin_as_before(self, code):
         """Assume what was found of such a loop: in nests each is traced again with those around."""
-        kinds = tuple(map(_kind, (*self._entry, *self._changed)))
         self._found = current().root.cache.setdefault(_FOUND, {})
-        self._key = code, self._names, kinds
-        if self._key not in self._found:
+        self._key, self._assumes = (code, self._names, _codes_seen(self._block)), False
+        self._kinds_seen = _kinds_seen(self._block)
+        found = self._found.get(self._key)
+        if found is None or not self._has_places(found.places):
             return
-        self._carried, self._known, self._aliases = map(set, self._found[self._key][:3])
-        dtypes, wrappers, placeholders = self._found[self._key][3:]
-        self._dtypes = dict(dtypes)
-        self._placeholders = {i: _fresh(value, self._entry[i]) for i, value in placeholders.items()}
-        for k in wrappers:
-            self._guess(self._changed[k], also_known=True)
+        self._assumes = True
+        seen, *before = found.kinds
+        kinds = zip(map(_kind, self._entry), before, strict=True)
+        alike = {i for i, (now, before) in enumerate(kinds) if now == before}
+        forwarded = {i for i in found.carried - alike if _is_carried(self._entry[i])}
+        self._carried = (self._carried - alike) | (found.carried & alike) | forwarded
+        self._known = found.known & alike
+        self._placeholders = {
+            i: _fresh(value, self._entry[i])
+            for i, value in found.placeholders.items()
+            if i in alike
+        }
+        alike = alike if seen == self._kinds_seen else set()
+        for known, now in ((found.dtypes, self._dtypes), (found.read_only, self._read_only)):
+            now.update((place, value) for place, value in known.items() if place[0] in alike)
+        self._flows = {place: set(sources) for place, sources in found.flows.items()}
+        self._known_outer = {
+            place: list(self._objects(arrays)) for place, arrays in found.outer.items()
+        }
+        for (place, other), (ways, is_vague) in found.ways.items():
+            if isinstance(other, _Array):
+                other = self._paths.object(other.reference)
+            if other is None:
+                self._other_ways[place] = ways, is_vague
+            else:
+                self._ways[place, other] = list(ways)
+                self._vague |= {(place, other)} if is_vague else set()
+        entries = self._entries()
+        self._aliases = {pair for pair in found.aliases if entries.keys() >= set(pair)}
+        self._begin_outer(entries)
+        for wrapper in self._objects(found.wrappers):
+            self._guess(wrapper, also_known=True)
+        for wrapper in [b for place in found.written for b in self._outer.get(place, ())]:
+            self._guess(wrapper, also_known=True)
+        for reference, reason in found.spoiled:
+            for wrapper in self._objects([reference]):
+                self._spoiled[id(wrapper)] = wrapper, reason
+
+    def _objects(self, references):
+        """What stands at references, as far as something does."""
+        return filter(_is_something, map(self._paths.object, references))
+
+    def _has_places(self, places) -> bool:
+        """Let places of objects be variables that were found to be; whether all are there."""
+        found = [(self._paths.object(reference), place) for reference, place in places]
+        if any(owner is None for owner, _ in found):
+            return False
+        for place in [place.of(owner) for owner, place in found]:
+            self._add_place(place.key, place, place.value)
+        return True
 
     def _remember(self):
         """Keep what was found, where that says something of another loop of this body."""
         own = (v for i, v in enumerate(self._entry) if i in self._placeholders)
-        if self._places or self._spoiled or not all(map(_is_empty_or_constant, own)):
+        if not all(map(_is_empty_or_constant, own)):
             return
-        roots = {id(wrapper) for wrapper in self._wrappers}
-        wrappers = [k for k, v in enumerate(self._changed)
-                 if isinstance(v, ArrayWrapper) and id(v.root) in roots]  # fmt: skip
-        found = (
+        if self._has_idle_places:  # they are of another call of the function, or another branch
+            self._found.pop(self._key, None)
+            return
+        refer = self._paths.reference
+        places = [(refer(place.owner), place) for place in self._places.values()]
+        if any(reference is None for reference, _ in places):
+            return
+        ways = {}
+        for (place, other), known in self._ways.items():
+            if isinstance(other, ArrayWrapper):
+                reference = refer(other)
+                kept = place, None if reference is None else _Array(reference)
+            else:
+                kept = place, other
+            before, is_vague = ways.get(kept, ([], False))
+            is_vague = is_vague or (place, other) in self._vague
+            ways[kept] = [*before, *_new_ways(before, known)], is_vague
+        wrappers = [wrapper for wrapper in self._wrappers if id(wrapper) in self._changing]
+        self._found[self._key] = _Found(
+            [self._kinds_seen, *map(_kind, self._entry)],
             self._carried,
             self._known,
             self._aliases,
             self._dtypes,
-            wrappers,
+            self._read_only,
             self._placeholders,
+            places,
+            list(filter(_is_something, map(refer, wrappers))),
+            {
+                place
+                for place, arrays in self._outer.items()
+                if self._changing.issuperset(map(id, arrays))
+            },
+            self._flows,
+            {
+                place: list(filter(_is_something, map(refer, arrays)))
+                for place, arrays in self._outer.items()
+            },
+            ways,
+            [(refer(wrapper), reason) for wrapper, reason in self._spoiled.values()],
         )
-        self._found[self._key] = found
 
     def _is_scalar(self, value):
         if not _is_carried(value):
@@ -1526,11 +1696,11 @@ class _Loop:
 
     def run(self, first, test, advance):
         """Build it; ``advance`` gives what ``test`` and it are given next."""
-        if self._key in self._found:
+        if self._assumes:
             try:
                 return self._traced(first, test, advance)
             except (NbtaError, NoValueError):  # perhaps of what was assumed
-                del self._found[self._key]
+                self._found.pop(self._key, None)
                 self._start()
         try:
             return self._traced(first, test, advance)
@@ -1560,6 +1730,7 @@ class _Loop:
             except CHANGED as error:
                 _attempts.errors.pop()
                 grow(error)
+                self._look_again()
             except BaseException:
                 _attempts.errors.pop()
                 raise
@@ -1573,6 +1744,11 @@ class _Loop:
             f"give arrays that differ between iterations different names"
         )
         raise UnimplementedError(message)
+
+    def _look_again(self):
+        """Begin with what places of objects hold now, after a list was made an array."""
+        count = len(self._entry) - len(self._places)
+        self._entry = (*self._entry[:count], *map(_value_of, self._places.values()))
 
     def _attempt(self, first, test, advance):
         own = len(first)
@@ -1744,9 +1920,7 @@ class _Loop:
     def _first_ties(self):
         """Which arrays may be one in some iteration; what the graph says of the first."""
         entries = self._entries()
-        for place, wrapper in entries.items():
-            entry = wrapper.root  # and what that may be, as a loop around may say
-            self._outer.setdefault(place, [entry, *_linked_to(entry)])
+        self._begin_outer(entries)
         self._ties = [*(self._aliases | _pairs(entries))]
         self._ties += [(place, wrapper) for place in entries for wrapper in self._outer[place]]
         self._said = []
@@ -1756,6 +1930,15 @@ class _Loop:
         self._said = [(tie, k) for tie in self._ties for k, _ in enumerate(self._clear(tie))]
         return [_holds(self._ways[tie][k], found[tie]) for tie, k in self._said]
 
+    def _begin_outer(self, entries):
+        """Which arrays from before the loop its variables may be."""
+        for place, wrapper in entries.items():
+            if place not in self._outer:
+                entry = wrapper.root  # and what that may be, as a loop around may say
+                found = [entry, *_linked_to(entry), *self._known_outer.get(place, ())]
+                self._outer[place] = list({id(each): each for each in found}.values())
+        self._follow_flows(entries)
+
     def _clear(self, tie):
         """The ways in which an array may be another one, which the graph tells apart."""
         return () if tie in self._vague else self._ways[tie]
@@ -1764,7 +1947,12 @@ class _Loop:
         """In which ways an array is another one; new ones are learnt."""
         place, other = tie
         found = relations(wrappers[place], wrappers[other] if isinstance(other, tuple) else other)
-        ways = self._ways.setdefault(tie, [])
+        if tie not in self._ways:
+            known, is_vague = self._other_ways.get(place, ((), False))
+            of_others = not isinstance(other, tuple)
+            self._ways[tie] = list(known) if of_others else []
+            self._vague |= {tie} if of_others and is_vague else set()
+        ways = self._ways[tie]
         ways += _new_ways(ways, found)
         if _is_vague(ways, found):
             self._vague.add(tie)
@@ -1808,8 +1996,13 @@ class _Loop:
                  for j, leaf in enumerate(leaves(end[i]))]  # fmt: skip
         found = self._with_checked_growth(bound, found)
         params = given[len(found) :]
+        self._changing = set(self._spoiled)
         for wrapper, param in zip(self._wrappers, params, strict=False):
             found.append(param if wrapper.spoiled is not None else wrapper.itself)
+            self._changing |= {id(wrapper)} if found[-1] is not param else set()
+        first = len(self._names) - len(self._places)
+        pairs = zip(bound[first:], end[first:], strict=True)
+        self._has_idle_places = any(_same(*pair) for pair in pairs)
         return [*found, *self._last_ties(self._slots(end))]
 
     def _with_checked_growth(self, bound, found):
@@ -1962,28 +2155,38 @@ class _Loop:
         slots, ends = self._slots(bound), self._slots(end)
         starts = {id(wrapper): place for place, wrapper in slots.items()}
         found = _pairs(ends)
-        outer = {place: {id(b): b for b in self._outer[place]} for place in slots}
+        changed = False
         for place, wrapper in ends.items():
             for root in (wrapper.root, *_linked_to(wrapper.root)):
-                if id(root) not in starts and frame.is_before(root):
-                    outer[place][id(root)] = root
-        changed = True
-        while changed:
-            changed = False
-            for place, wrapper in ends.items():
-                for root in (wrapper.root, *_linked_to(wrapper.root)):
-                    source = starts.get(id(root))
-                    more = outer[source].keys() - outer[place].keys() if source else set()
-                    outer[place].update({key: outer[source][key] for key in more})
-                    changed |= bool(more)
-        for place in slots:
-            known = self._outer[place]
-            new = [b for b in outer[place].values() if not any(b is k for k in known)]
-            known += new
-            changed |= bool(new)
+                if id(root) in starts:
+                    self._flows.setdefault(place, set()).add(starts[id(root)])
+                elif frame.is_before(root) and not any(root is b for b in self._outer[place]):
+                    self._outer[place].append(root)
+                    changed = True
+        changed |= self._follow_flows(slots)
         if found - self._aliases or changed:
             self._aliases |= found
             raise Again
+
+    def _follow_flows(self, places) -> bool:
+        """Let a place have the arrays that iterations bring there; whether it had not all."""
+        found, changed = {}, False
+        for place in places:
+            found[place], todo = {place}, [place]
+            while todo:
+                new = self._flows.get(todo.pop(), set()) & places.keys() - found[place]
+                found[place] |= new
+                todo += new
+        outer = {
+            place: {id(b): b for source in sources for b in self._outer[source]}
+            for place, sources in found.items()
+        }
+        for place, arrays in outer.items():
+            known = set(map(id, self._outer[place]))
+            new = [b for key, b in arrays.items() if key not in known]
+            self._outer[place] += new
+            changed |= bool(new)
+        return changed
 
     def _learn_spoiled(self, frame):
         """Wrappers that an iteration spoils are spoiled in the next one, from its start."""

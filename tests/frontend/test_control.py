@@ -7,6 +7,7 @@ values decide.
 import functools
 import linecache
 import math
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from fuzz.ways import in_python
 from numba import njit
 
 import nbta
+from nbta.frontend import control
 from nbta.frontend.control import OPERATIONS
 from nbta.graph.graph import everything
 
@@ -1317,6 +1319,69 @@ def test_loops_in_each_other_are_not_traced_anew_each_time():
         np.testing.assert_allclose(traced(X7[:2]), nest(depth)(X7[:2]))
         made[depth] = traced.traced()[0].version  # counts operations of all traces
     assert made[6] < 3 * made[4]
+
+
+SWAPS = """\
+{indent}if x[0] > 0.{k}:
+{indent}    u, v = v, u
+{indent}u[i{k} % 3] = 0.5 * v[0] + x[i{k} % 3]
+"""
+ROWS = """\
+{indent}if x[0] > 0.{k}:
+{indent}    rows[i{k} % 3][{k}] += x[i{k} % 3]
+"""
+
+
+def nest_of_changes(depth, change):
+    """A function with loops in each other that all change arrays, or lists of lists."""
+    lines, indent = (
+        ["def f(x):", "    u, v, rows = x * 2.0, x * 3.0, [[0.0] * 5 for _ in range(3)]"],
+        "    ",
+    )
+    for k in range(depth):
+        lines.append(f"{indent}for i{k} in range(9):")
+        indent += "    "
+        lines += change.format(indent=indent, k=k).splitlines()
+    lines.append("    return sum(u) + 2.0 * sum(v) + sum([sum(row) for row in rows])")
+    name = f"<changes in a nest of {depth}: {change}>"
+    linecache.cache[name] = (1, None, [line + "\n" for line in lines], name)
+    space = {}
+    exec(compile("\n".join(lines), name, "exec"), space)
+    return space["f"]
+
+
+@pytest.mark.parametrize("change", [SWAPS, ROWS])
+def test_loops_that_change_what_may_be_one_are_traced_a_few_times_a_level(change, monkeypatch):
+    traces, attempt = Counter(), control._Loop._attempt
+
+    def counted(self, *given):
+        traces[self._block.__code__] += 1
+        return attempt(self, *given)
+
+    monkeypatch.setattr(control._Loop, "_attempt", counted)
+    x = np.array([0.15, -0.2, 0.3])
+    for depth in (2, 4):
+        traces.clear()
+        f = nest_of_changes(depth, change)
+        np.testing.assert_allclose(nbta.function(f, compiled=False)(x), f(x), rtol=1e-12)
+        # one with more levels around it is traced again where one of these learns of a change
+        assert max(traces.values()) <= 4 * depth
+
+
+def sum_in_steps(step):
+    total = 0
+    for _ in range(20):
+        total += step
+    return total
+
+
+def test_a_loop_begins_with_no_dtypes_of_another_one_of_its_code():
+    def both(x):
+        return sum_in_steps(0.5) * x, sum_in_steps(1)
+
+    value, count = nbta.function(both, compiled=False)(2.0)
+    assert (value, count) == (20.0, 20)
+    assert count.dtype == np.int64
 
 
 # Ranges that a branch chooses.
