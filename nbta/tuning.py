@@ -522,9 +522,21 @@ SPINS = _row(
     "A waiting loop makes so many before other threads get the processor: 2 us, about a system "
     "call.",
 )  # fmt: skip
-LOOP_BYTES = _row(
+LONGEST_MOVED = _row(
     64, "bytes", "runtime.methods",
-    "Up to here a plain loop beats a call of memcpy.",
+    "Up to here two moves of a fixed length beat a call of memcpy, and a plain loop.",
+)  # fmt: skip
+SHORTEST_RUN = _row(
+    16, "iterations", "runtime.runs",
+    "Fewer are not worth a look at the states of all their slots, which takes 3 ns.",
+)  # fmt: skip
+LONGEST_RUN = _row(
+    1024, "iterations", "runtime.runs",
+    "Looked ahead at a time, in 50 ns: what a loop that is left early may waste.",
+)  # fmt: skip
+LONGEST_VERSION = _row(
+    500, "statements", "runtime.loop_versions",
+    "Of a loop that is copied, at most: compiling it takes twice as long.",
 )  # fmt: skip
 FIRST_RESERVE = _row(
     1 << 30, "bytes of address space", "runtime.buffers",

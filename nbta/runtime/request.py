@@ -40,6 +40,7 @@ LANES, TAKE, RANGE, JOIN = 14, 15, 16, 17  # see `nbta.runtime.lanes`
 # These change who uses an array, and cannot fail; see `nbta.runtime.sharing`. (13: size)
 ENTER, LEAVE, ARRIVE, DEPART = 18, 19, 20, 21
 LOOK, LOOK_AT_ALL = 22, 23  # a slot, all slots, without a read; see `nbta.runtime.reading`
+RESERVE = 24  # room for as many slots as INDEX says; cannot fail
 
 
 class Concat(NamedTuple):
