@@ -74,7 +74,7 @@ from nbta.runtime.settings import setting
 from nbta.runtime.slots import after_write, is_free, is_sum, is_value, occupy, state_place, take
 from nbta.runtime.store import FIELD
 from nbta.shapes import MAX_RANK
-from nbta.tuning import LONGEST_MOVED
+from nbta.tuning import LOOP_BYTES
 
 # Values and indices, as memory that the kernels can take. An array in C order is where it is. Other
 # arrays, and lists, are copied to memory of their own, and tuples and items to the stack of the
@@ -622,18 +622,14 @@ def count_items(typingctx, shape):
 
 @fast
 def copy_element(target, source, nbytes):
-    """Copy an element; a short one by two moves of a fixed length, which may overlap."""
-    if nbytes > LONGEST_MOVED or nbytes < 8:
+    """Copy an element."""
+    if nbytes > LOOP_BYTES or nbytes % 8:
         mem.copy_bytes(target, source, nbytes)
-    elif nbytes >= 32:
-        mem.copy_bytes(target, source, 32)
-        mem.copy_bytes(target + nbytes - 32, source + nbytes - 32, 32)
-    elif nbytes >= 16:
-        mem.copy_bytes(target, source, 16)
-        mem.copy_bytes(target + nbytes - 16, source + nbytes - 16, 16)
-    else:
-        mem.copy_bytes(target, source, 8)
-        mem.copy_bytes(target + nbytes - 8, source + nbytes - 8, 8)
+        return
+    words = mem.array_at(target, nbytes // 8, np.int64)
+    given = mem.array_at(source, nbytes // 8, np.int64)
+    for k in range(len(words)):
+        words[k] = given[k]
 
 
 @cache
