@@ -538,6 +538,18 @@ MOST_PACKED = _row(
     "Elements of so many or more are blocks of their own: some of them outgrow a gigabyte, and "
     "would then be copied.",
 )  # fmt: skip
+SHORTEST_RUN = _row(
+    16, "iterations", "runtime.runs",
+    "Fewer are not worth a look at the states of all their slots, which takes 3 ns.",
+)  # fmt: skip
+LONGEST_RUN = _row(
+    1024, "iterations", "runtime.runs",
+    "Looked ahead at a time, in 50 ns: what a loop that is left early may waste.",
+)  # fmt: skip
+LONGEST_VERSION = _row(
+    500, "statements", "runtime.loop_versions",
+    "Of a loop that is copied, at most: compiling it takes twice as long.",
+)  # fmt: skip
 FIRST_RESERVE = _row(
     1 << 30, "bytes of address space", "runtime.buffers",
     "Of the first mapped buffer of a growing array: memory only where it is written.",

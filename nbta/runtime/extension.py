@@ -413,6 +413,8 @@ new_request = stack_block(request.WORDS)
 methods = {}
 #: The same for an array whose fields are promoted, which are their first argument.
 promoted_functions = {}
+#: The same for slots that are known to be in the right state, in loops that have looked ahead.
+unchecked_functions = {}
 
 
 @register_rewrite("after-inference")
@@ -558,6 +560,17 @@ def promoted_function(name):
 
     def define(implementation):
         promoted_functions[name] = implementation
+        overload(implementation, jit_options=inlined)(implementation)
+        return implementation
+
+    return define
+
+
+def unchecked_function(name):
+    """Define what a promoted function becomes where no slot has to be looked at."""
+
+    def define(implementation):
+        unchecked_functions[name] = implementation
         overload(implementation, jit_options=inlined)(implementation)
         return implementation
 

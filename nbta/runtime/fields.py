@@ -108,15 +108,19 @@ def seen_field(typingctx, store, number):
     return types.int64(store, types.int64), codegen
 
 
+def change_field(builder, kind, store, number, value):
+    """Store a field in a block and in the store; the instruction for the store."""
+    if isinstance(kind, PromotedType):
+        builder.store(value, _in_block(builder, store, number))
+    return builder.store(value, _in_store(builder, _address(builder, kind, store), number))
+
+
 @intrinsic
 def set_field(typingctx, store, number, value):
     """Change a field, in a block and in the store."""
 
     def codegen(context, builder, sig, args):
-        place, number, value = args
-        if isinstance(store, PromotedType):
-            builder.store(value, _in_block(builder, place, number))
-        builder.store(value, _in_store(builder, _address(builder, store, place), number))
+        change_field(builder, store, *args)
         return context.get_dummy_value()
 
     return types.void(store, types.int64, types.int64), codegen

@@ -37,6 +37,7 @@ from nbta.runtime.layout import (
     put_block,
     refresh,
     reserve,
+    reserve_ahead,
     shape_known,
     state_of,
     tell_slot_shape,
@@ -192,7 +193,7 @@ def close(s, r):
 
 
 def storage_entry(operation, store, request):
-    """CREATE, WRITE, APPEND, READ, VIEW, LOOK, CLOSE, and who uses an array."""
+    """CREATE, WRITE, APPEND, READ, VIEW, LOOK, CLOSE, RESERVE, and who uses an array."""
     r = mem.array_at(request, rq.WORDS, np.int64)
     if operation == rq.CREATE:
         return create(r)
@@ -217,6 +218,9 @@ def storage(operation, s, r):
         return look(s, r)
     if operation == rq.CLOSE:
         return close(s, r)
+    if operation == rq.RESERVE:
+        reserve_ahead(s, r[INDEX])
+        return STATUS.ok
     if operation >= rq.ENTER:
         change_use(operation, s, r)
         return STATUS.ok

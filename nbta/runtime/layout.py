@@ -377,6 +377,26 @@ def reserve(s, r, needed):
 
 
 @kernel
+def reserve_ahead(s, needed):
+    """Make room for slots that a loop is about to append, if there is memory.
+
+    What is mapped has room to grow anyway, and what will be is mapped at once.
+    """
+    unit = s._element_bytes
+    if s._closed or s._layout != UNIFORM or not s._dynamic or s._parallel or unit == 0:
+        return
+    mapped = setting(settings.MAP_THRESHOLD) // unit
+    if needed <= s._capacity or s._capacity > mapped:
+        return
+    if needed > mapped:
+        done = grow(s, max(mapped + 1, s._size + 1), unit)
+    else:
+        done = try_capacity(s, needed, unit, True)
+    if done:
+        refresh(s)
+
+
+@kernel
 def grow(s, needed, unit):
     """Make room for ``needed`` slots and for as many more as the system lets us."""
     each = 8 if s._layout == PACKED else max(unit, 1)  # an offset

@@ -55,6 +55,7 @@ from nbta.runtime.extension import (
     stack_block,
     store_fields,
     store_owner,
+    unchecked_function,
 )
 from nbta.runtime.failures import call_kernel, raise_failure, refusal
 from nbta.runtime.fields import (
@@ -70,8 +71,9 @@ from nbta.runtime.numba_private import cgutils, imputils
 from nbta.runtime.parallel_loops import read_in_loop, write_in_loop
 from nbta.runtime.records import value_reader
 from nbta.runtime.request import Concat
+from nbta.runtime.runs import item_getter, item_putter, put_field, put_state
 from nbta.runtime.settings import setting
-from nbta.runtime.slots import is_free, is_sum, is_value, occupy, state_place, take
+from nbta.runtime.slots import after_write, is_free, is_sum, is_value, occupy, state_place, take
 from nbta.runtime.store import FIELD
 from nbta.shapes import MAX_RANK
 from nbta.tuning import LOOP_BYTES
@@ -825,6 +827,75 @@ def _accumulate(ta, index, value, name=None):
 @promoted_function("accumulate")
 def _promoted_accumulate(fields, ta, index, value, name=None):
     return _put_methods(ta, rq.ACCUMULATE, index, value, _scalar_add, _element_add)[1]
+
+
+# Operations on scalars in loops that have looked at the slots ahead.
+
+
+@cache
+def _item_put(item):
+    """A function that puts an item into a slot that is known to be free."""
+    put_item = item_putter(item)
+
+    @fast
+    def put(store, index, value):
+        put_item(field(store, FIELD.data), index, value)
+        put_state(field(store, FIELD.states), index, after_write(False, False))
+
+    return put
+
+
+@unchecked_function("write")
+def _unchecked_write(fields, ta, index, value):
+    put = _item_put(ta.dtype)
+
+    def implementation(fields, ta, index, value):
+        slot = np.int64(index)
+        put(fields, slot, value)
+        put_field(fields, FIELD.size, max(field(fields, FIELD.size), slot + 1))
+
+    return implementation
+
+
+@unchecked_function("append")
+def _unchecked_append(fields, ta, value):
+    put = _item_put(ta.dtype)
+
+    def implementation(fields, ta, value):
+        slot = field(fields, FIELD.size)
+        put(fields, slot, value)
+        put_field(fields, FIELD.size, slot + 1)
+
+    return implementation
+
+
+@unchecked_function("accumulate")
+def _unchecked_accumulate(fields, ta, index, value):
+    get, put = item_getter(ta.dtype), item_putter(ta.dtype)
+
+    def implementation(fields, ta, index, value):
+        data, slot = field(fields, FIELD.data), np.int64(index)
+        put(data, slot, get(data, slot) + value)
+
+    return implementation
+
+
+@unchecked_function("read")
+def _unchecked_read(fields, ta, index):
+    get = item_getter(ta.dtype)
+
+    def implementation(fields, ta, index):
+        slot = np.int64(index)
+        put_state(field(fields, FIELD.states), slot, field(fields, FIELD.read_state))
+        return get(field(fields, FIELD.data), slot)
+
+    return implementation
+
+
+@unchecked_function("getitem")
+def _unchecked_getitem(fields, ta, index):
+    get = item_getter(ta.dtype)
+    return lambda fields, ta, index: get(field(fields, FIELD.data), np.int64(index))
 
 
 @method("identity")

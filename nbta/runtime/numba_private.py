@@ -198,6 +198,11 @@ register_rewrite = _private(
     "registers these rewrites",
     "as of the rewrites",
 )
+RewriteArrayOfConsts = _private(
+    "numba.core.inline_closurecall.RewriteArrayOfConsts",
+    "registers Numba's last rewrite when its module is imported",
+    "loops over arrays would have no versions without checks, which the last rewrite makes",
+)
 mark_try_block = _private(
     "numba.core.unsafe.eh.mark_try_block",
     "tells functions that catch exceptions from others",

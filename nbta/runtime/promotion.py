@@ -29,8 +29,10 @@ from nbta.runtime.extension import (
     store_fields,
 )
 from nbta.runtime.fields import PROMOTERS, PromotedType, part, reload
+from nbta.runtime.loop_versions import Site, add_versions
 from nbta.runtime.numba_private import (
     Rewrite,
+    RewriteArrayOfConsts,
     compute_cfg_from_blocks,
     ir,
     mark_try_block,
@@ -69,6 +71,10 @@ def _is_inert(kind):
     if isinstance(kind, types.BoundFunction):
         return _is_inert(kind.this)
     return isinstance(kind, _INERT)
+
+
+#: Rewrites that are registered when they are imported, and so before the one here.
+_EARLIER_REWRITES = (RewriteArrayOfConsts,)
 
 
 class _Group:
@@ -111,7 +117,7 @@ class _Function:
     def __init__(self, state):
         self.func_ir, self.typemap = state.func_ir, state.typemap
         self.calltypes, self.context = state.calltypes, state.typingctx
-        self.blocks = state.func_ir.blocks
+        self.blocks, self.sites = state.func_ir.blocks, {}
         self.cfg = compute_cfg_from_blocks(self.blocks)
         self.callees = {
             statement.target.name: statement.value.value
@@ -138,6 +144,15 @@ class _Function:
                 for statement in block.body
                 for new in self.rewritten(statement, groups, live[id(statement)])
             ]
+        if self.sites and self.is_last:
+            # Numba's list of blocks is that of before the rewrites, and takes no further ones.
+            self.func_ir.blocks = self.blocks = dict(self.blocks)
+            add_versions(self, self.sites, _used)
+
+    @property
+    def is_last(self):
+        """Whether no other rewrite comes after this one, which would not see new blocks."""
+        return register_rewrite.__self__.rewrites["after-inference"][-1] is _Promotion
 
     # Groups.
 
@@ -282,9 +297,11 @@ class _Function:
             index = value.index if value.op == "getitem" else value.index_var
             given, keywords = [group.block, value.value, index], ()
             kinds = tuple(self.typemap[variable.name] for variable in given)
-        return self.call(
+        _, statements = self.call(
             promoted_functions[name], given, loc, keywords, kinds, result=statement.target
-        )[1]
+        )
+        self.sites[id(statements[-1])] = Site(name, statements[-1], group.block)
+        return statements
 
     def call(self, function, given, loc, keywords=(), kinds=None, result=None):
         """The variable of a call's result, and statements that call a function."""

@@ -41,6 +41,7 @@ LANES, TAKE, RANGE, JOIN = 14, 15, 16, 17  # see `nbta.runtime.lanes`
 ENTER, LEAVE, ARRIVE, DEPART = 18, 19, 20, 21
 LOOK, LOOK_AT_ALL = 22, 23  # a slot, all slots, without a read; see `nbta.runtime.reading`
 OFFSETS = 24  # of all elements' rows, without a read
+RESERVE = 25  # room for as many slots as INDEX says; cannot fail
 
 
 class Concat(NamedTuple):

@@ -13,6 +13,7 @@ from numba import njit, objmode, prange
 import nbta
 from nbta.errors import NbtaError
 from nbta.runtime import python_calls
+from nbta.runtime.extension import unchecked_functions
 from nbta.runtime.fields import PromotedType
 
 
@@ -543,3 +544,112 @@ def test_threads():
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda k: without_lock(a, 1000 * k, 1000), range(4)))
     assert np.asarray(a).tolist() == list(range(4000))
+
+
+# Versions of loops that look at many slots ahead (`nbta.runtime.loop_versions`).
+
+
+def looks_ahead(function):
+    """How many operations of a compiled function have a version without checks."""
+    (result,) = function.overloads.values()
+    kinds = result.type_annotation.typemap.values()
+    return sum(getattr(kind, "typing_key", None) in unchecked_functions.values() for kind in kinds)
+
+
+@njit
+def write_through(a, first, n):
+    """A slot that holds a value is refused, and all before it are written."""
+    for i in range(first, n):
+        a.write(i, 0.5 * i)
+    return 0
+
+
+@njit
+def leave_early(a, n, last):
+    """An exception, and a break, between two operations."""
+    for i in range(n):
+        a.append(1.0 * i)
+        if i == last:
+            break
+        if i == 2 * last:
+            raise ValueError
+    for i in range(n):
+        a.append(2.0 * i)
+        if i == 2 * last:
+            raise IndexError
+    return a.size()
+
+
+@njit
+def add_and_read(a, b, n):
+    """Sums, some of virtual zeros; what is read by one name and added by another."""
+    total = 0.0
+    for i in range(n):
+        a.accumulate(i, 2)
+    for i in range(n):
+        total += b.read(i)
+        a.accumulate(i, 1.0 * i)
+    return total
+
+
+@njit
+def in_steps(a, n, step):
+    """Other slots, not each time, in an inner loop, of a name that was given before."""
+    k, seen = 0, np.zeros(2 * n)
+    for i in range(0, n, step):
+        a.write(i, 1.0)
+    for i in range(0, n, step):
+        if i % 3:
+            k = i
+            a[i]
+        a[k]
+    for i in range(2):
+        for j in range(n, n + 40):
+            a.write(j + 40 * i, 3.0)
+        for j in range(n, n + 40):
+            seen[j] = a[j]
+            k += a[j] == 3.0
+    return k + seen.sum()
+
+
+@pytest.mark.parametrize("taken", [20, 1030, 2999])
+def test_slots_ahead_that_are_taken(taken):
+    def make():
+        return sized(3000).write(taken, 1.0), 0, 3000
+
+    assert "already" in str(same(write_through, make, 1)) or looks_ahead(write_through) == 1
+    same(write_through, lambda: (growing().unstack(np.zeros(7)), 7, 3000), 1)
+    same(write_through, lambda: (sized(1100), 1, 1200), 1)
+    same(write_through, lambda: (sized(3), -20, 40), 1)
+
+
+@pytest.mark.parametrize("n", [15, 16, 2100])
+@pytest.mark.parametrize("last", [10, 1030, 5000])
+def test_loops_ahead_that_are_left(n, last):
+    def outcome_of(function):
+        array = growing()
+        try:
+            found = function(array, n, last)
+        except (ValueError, IndexError) as error:
+            found = type(error).__name__
+        return int(found) if found != "IndexError" else found, contents(array)
+
+    assert outcome_of(leave_early) == outcome_of(leave_early.py_func)
+    assert looks_ahead(leave_early) == 2
+
+
+@pytest.mark.parametrize("alike", [False, True])
+def test_sums_ahead(alike):
+    def make():
+        forward = written(1200)
+        a, b = forward.grad("a"), forward.grad("b")
+        a.write(1100, 3.0)
+        return a, a if alike else b.write(30, 1.0), 1200
+
+    same(add_and_read, make, 2)
+    assert looks_ahead(add_and_read) == 3
+
+
+@pytest.mark.parametrize("step", [1, 2, 7])
+def test_steps(step):
+    same(in_steps, lambda: (growing(), 1050, step), 1)
