@@ -98,7 +98,9 @@ print(twice(1.0) + thrice(1.0), being_compiled())
 def test_numba_may_import_nbta_while_it_compiles_a_function():
     # Numba imports its extensions for the first function that it compiles, here by a signature:
     # nbta then hears the end of a compilation, but not its start.
-    done = subprocess.run([sys.executable, "-c", EAGER], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", EAGER], capture_output=True, text=True, check=False
+    )
     assert (done.stdout, done.stderr) == ("5.0 []\n", "")
 
 
