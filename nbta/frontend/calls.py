@@ -98,7 +98,7 @@ from nbta.frontend.universal_methods import METHODS_OF_UFUNCS, call_method
 from nbta.graph.graph import at_once, current
 from nbta.graph.operation import Tensor
 from nbta.immutable import METHODS, own_numpy
-from nbta.locations import LIBRARIES, OWN, of_error
+from nbta.locations import LIBRARIES, OWN
 from nbta.ops.axes import diagonals, places
 from nbta.ops.core import arithmetic, filling
 from nbta.ops.core.dispatch import (
@@ -490,11 +490,7 @@ def _converted(function, args, kwargs):
         with recursion.followed(function):
             return found(*args, **kwargs)
     except RecursionError as error:
-        message = (
-            f"{of_error(error)}: {function.__qualname__} calls itself again and again, as only the "
-            f"run knows where that ends; write a loop"
-        )
-        raise UnimplementedError(message) from None
+        raise recursion.endless(function, error) from None
 
 
 def _unconverted(function, args, kwargs):

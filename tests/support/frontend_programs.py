@@ -1110,6 +1110,39 @@ def recursion_by_an_int(x):
 case(recursion_by_an_int, (0,), lambda n: (series(n),), njit=False)
 
 
+def tail(v):
+    """An area to the left of a point: what is right of 0 is the rest of its mirror image."""
+    if v < 0.0:
+        return 0.5 / (1.0 + 0.7 * v * v)
+    return 1.0 - tail(-v)
+
+
+@njit("float64(float64)")
+def tail_by_signature(v):
+    return 1.0 - tail_by_signature(-v) if v >= 0.0 else 0.5 / (1.0 + 0.7 * v * v)
+
+
+def folded(v):
+    """Of a period, then of its right half, then of its lower quarter."""
+    if v > 1.0:
+        return folded(v - 1.0)
+    if v > 0.5:
+        return -folded(v - 0.5) * v
+    if v > 0.25:
+        return folded(0.5 - v) + v
+    return v**2
+
+
+def recursion_by_reflections(x):
+    s = 0.0
+    for v in x:
+        s += tail(v - 0.7) * v + tail_by_signature(0.7 - v) + folded(v)
+    return s
+
+
+case(recursion_by_reflections, (0,), lambda n: (series(n),), njit=False)
+
+
 def inner_function(x, rate):
     s = 0.0
 
