@@ -56,6 +56,13 @@ LISTED_NUMBERS = _row(
     "Each number is an operation to trace.",
 )  # fmt: skip
 
+RECURSION_DEPTH = _row(
+    3, "calls", "frontend.recursion",
+    "So many calls of a function by itself are written out where only the run ends them, and a "
+    "deeper one is an error of the run. A reflection is 1 deep, and 2 with another one; each level "
+    "doubles the operations of a function that calls itself twice.",
+)  # fmt: skip
+
 # Passes on programs.
 
 CONSTANT_ITEMS = _row(

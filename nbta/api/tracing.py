@@ -128,6 +128,15 @@ def order_of(structure: Any) -> Any:
     return tuple(map(order_of, structure)) if isinstance(structure, list | tuple) else None
 
 
+def _is_final(error: BaseException, lengths: Lengths) -> bool:
+    """Whether an error is none that another trace could avoid."""
+    if isinstance(error, KeyboardInterrupt | SystemExit):
+        return True
+    if getattr(error, "nbta_raised", False) and not lengths.asked:
+        return True  # by a statement of the user's
+    return isinstance(error, Asked) and error.lengths is not lengths
+
+
 def any_empty(values: Any) -> Any:
     """Whether any value is an array without elements."""
     return any(isinstance(value, np.ndarray) and not value.size for value in values)
@@ -474,6 +483,7 @@ class Function(Sent, Generic[P, R]):
         specs = None if self._signature is None else self._signature.specs
         exact: set[int] = set()
         lines: set[Any] = set()
+        endless: set[Any] = set()
         ways = iter(_FIXED)
         fixed = next(ways)
         while True:
@@ -481,17 +491,17 @@ class Function(Sent, Generic[P, R]):
             outside = functools.partial(Outside, fixed=fixed, exact=exact)
             trace = _Trace(structure, values, lengths, specs, outside)
             compute_lines(trace.graph, lines)
+            recursion.cut(trace.graph, endless)
             try:
                 trace.make(self._prepared(for_run=True))
             except BaseException as error:
                 self._place(error)
                 # Whatever a user's code made of it: what it did is not what NumPy would do.
-                if isinstance(error, KeyboardInterrupt | SystemExit):
+                if _is_final(error, lengths):
                     raise
-                if getattr(error, "nbta_raised", False) and not lengths.asked:
-                    raise  # by a statement of the user's
-                if isinstance(error, Asked) and error.lengths is not lengths:
-                    raise
+                if isinstance(error, recursion.EndlessError) and error.code not in endless:
+                    endless.add(error.code)
+                    continue
                 if not lengths.asked:
                     # Arrays from outside that the trace took as values of a run: Python may need
                     # these, first of all whole numbers and truth values, by which it goes.

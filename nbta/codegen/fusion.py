@@ -656,15 +656,16 @@ class Elementary(Elementwise):
         What it is called in code: a name in `nbta.kernels.vector_math`, where ``compiled`` is
         None.
     of_complex : str or Expression, optional
-        The name of one for complex numbers. Numba's functions of complex numbers that give other
-        values than NumPy's for NaN and infinities, or lose digits, are not used.
+        The name of one for complex numbers, as in `nbta.kernels.complex_math`. Numba's functions of
+        complex numbers that give other values than NumPy's for NaN and infinities, or lose digits,
+        are not used.
     compiled : callable, optional
         A function that Numba compiles.
     """
 
     def __init__(self, name, of_complex=None, *, compiled=None):
-        # Those of `vector_math` give the dtype of their argument.
-        plain = compiled is None and of_complex is None
+        # Those of `vector_math` and `complex_math` give the dtype of their argument.
+        plain = compiled is None and (of_complex is None or isinstance(of_complex, str))
         kinds = "f" if of_complex is None else "fc"
         super().__init__(calling(name), kinds, is_plain=plain)
         self.name, self.compiled = name, compiled

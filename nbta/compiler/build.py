@@ -24,7 +24,7 @@ from nbta.compiler import lowering, outlining, short_loops
 from nbta.compiler.lowering import lowered
 from nbta.compiler.phases import phase
 from nbta.graph.operation import TABLE
-from nbta.kernels import exponential, factors, fourier, matrices, vector_math
+from nbta.kernels import complex_math, exponential, factors, fourier, matrices, vector_math
 from nbta.loops import nodes, printing, saving, structure
 from nbta.runtime import clock, intrinsics, machine_code, memory, plain
 from nbta.runtime.numba_private import ShortPipeline, global_compiler_lock
@@ -140,7 +140,7 @@ def namespace() -> dict:
     names = {name: getattr(types, name) for name in _NUMBERS}
     names |= {r.name: r.compiled or getattr(vector_math, r.name) for r, _ in elementary()}
     names |= {name: getattr(plain, name) for name in ("slot", "write_item", "read_item")}
-    names |= {name: getattr(vector_math, name) for name in vector_math.NAMES}
+    names |= {name: getattr(m, name) for m in (vector_math, complex_math) for name in m.NAMES}
     names |= {name: getattr(intrinsics, name) for name in _INTRINSICS}
     names |= {name: getattr(math, name) for name in ("inf", "nan")}
     names |= {name: getattr(clock, name) for name in clock.NAMES}

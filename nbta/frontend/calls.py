@@ -98,7 +98,7 @@ from nbta.frontend.universal_methods import METHODS_OF_UFUNCS, call_method
 from nbta.graph.graph import at_once, current
 from nbta.graph.operation import Tensor
 from nbta.immutable import METHODS, own_numpy
-from nbta.locations import LIBRARIES, OWN, of_error
+from nbta.locations import LIBRARIES, OWN
 from nbta.ops.axes import diagonals, places
 from nbta.ops.core import arithmetic, filling
 from nbta.ops.core.dispatch import (
@@ -490,11 +490,7 @@ def _converted(function, args, kwargs):
         with recursion.followed(function):
             return found(*args, **kwargs)
     except RecursionError as error:
-        message = (
-            f"{of_error(error)}: {function.__qualname__} calls itself again and again, as only the "
-            f"run knows where that ends; write a loop"
-        )
-        raise UnimplementedError(message) from None
+        raise recursion.endless(function, error) from None
 
 
 def _unconverted(function, args, kwargs):
@@ -1319,6 +1315,8 @@ def _numpy(function, args, kwargs):
     """A function of NumPy's, whose arguments are honoured or refused by their names."""
     if isinstance(function, np.ufunc) and len(args) > function.nin:
         args, kwargs = args[: function.nin], {**kwargs, "out": args[function.nin :]}
+    if function is np.arange and (args or kwargs):
+        args, kwargs = _ends(*args, **kwargs)
     args, kwargs = _bound(function, args, kwargs)
     if kwargs.get("out") is not None:
         return _into(function, args, kwargs)
@@ -1339,6 +1337,21 @@ def _numpy(function, args, kwargs):
     found = wrapped(_symbolic_numpy(function, native.plain(args), native.plain(kwargs)))
     found = _linked(found, args) if function.__name__ in _SHARING else found
     return _in_order(_laid(function, found, args), order)
+
+
+def _ends(start=None, stop=None, step=1, dtype=None, **options):
+    """Arguments of `np.arange`, which takes more forms than its signature has."""
+    if dtype is not None:
+        options["dtype"] = dtype
+    if stop is None or start is None:
+        start, stop = 0, start if stop is None else stop
+    return (start, stop, step), options
+
+
+def _arange(start, stop, step=1, dtype=None):
+    """``np.arange`` of bounds that only the run knows."""
+    given = native.plain((start, stop, step))
+    return NotImplemented if native.is_known(given) else wrapped(filling.arange(*given, dtype))
 
 
 def _bound(function, args, kwargs):
@@ -1985,7 +1998,7 @@ _OF_NUMPY = {
     "copy": _copy, "ascontiguousarray": _contiguous, "asfortranarray": _asarray, "ravel": _ravel,
     "require": _require, "reshape": _reshape, "transpose": _transpose, "size": _size,
     "shape": _shape, "einsum": _einsum, "fill_diagonal": _fill_diagonal, "copyto": _copyto,
-    "fromiter": _fromiter,
+    "fromiter": _fromiter, "arange": _arange,
     "ndim": _ndim, "put_along_axis": _put_along_axis, "put": _put, "putmask": _putmask,
     "place": _place,
     "atleast_1d": _atleast(1), "atleast_2d": _atleast(2), "atleast_3d": _atleast(3),

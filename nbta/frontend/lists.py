@@ -1004,5 +1004,5 @@ def growing(place, old) -> Grows | None:
     now = place.value
     if len(now) <= len(old):
         return None
-    last = list.__getitem__(now, -1)
+    last = now[-1] if isinstance(now, tuple) else list.__getitem__(now, -1)
     return Grows(owner, last if isinstance(last, list) else native.plain(last))

@@ -7,13 +7,50 @@ from contextlib import contextmanager
 
 from nbta.errors import PerformanceWarning, UnimplementedError
 from nbta.graph.graph import current
-from nbta.locations import of_caller, warn_caller
+from nbta.locations import of_caller, of_error, warn_caller
+from nbta.tuning import RECURSION_DEPTH
 
 #: After so many operations of a recursion, which take some seconds to trace, users are told.
 WRITTEN_OUT = 5000
 #: After so many, which take minutes to trace and longer to compile, it is an error.
 MOST = 500_000
 _CALLS = "functions that are running, and what their recursion has written out"
+_CUT = "functions whose recursion is an error of a run from some depth on"
+
+
+class EndlessError(UnimplementedError):
+    """A function calls itself again and again, as only the run knows where that ends.
+
+    Attributes
+    ----------
+    code : code
+        Of the function.
+    """
+
+    def __init__(self, message, code):
+        super().__init__(message)
+        self.code = code
+
+
+def endless(function, error) -> EndlessError:
+    """For Python's error at its limit of calls, in a function that was called last."""
+    running = current().root.cache[_CALLS] if current() is not None else {}
+    code = max(running, key=lambda code: running[code].depth, default=function.__code__)
+    message = (
+        f"{of_error(error)}: {function.__qualname__} calls itself again and again, as only the "
+        f"run knows where that ends; write a loop"
+    )
+    return EndlessError(message, code)
+
+
+def cut(graph, codes) -> None:
+    """Let calls that functions make of themselves be an error of a run where they go deep.
+
+    A formula of a reflection, `1 - cdf(-x)` or `pi / (sin(pi * x) * gamma(1 - x))`, calls its
+    function once more. A trace that writes out what is not taken never ends, so a second one writes
+    out as many calls as runs of such functions need, and its runs fail where they come to the next.
+    """
+    graph.root.cache[_CUT] = codes
 
 
 class _Calls:
@@ -40,6 +77,8 @@ def followed(function):
     try:
         if calls.depth > 1:
             _look(root, function, calls)
+        if calls.depth > RECURSION_DEPTH + 1 and function.__code__ in root.cache.get(_CUT, ()):
+            raise _too_deep(function)
         yield
     finally:
         calls.depth -= 1
@@ -77,3 +116,13 @@ def _look(root, function, calls):
         f"silence this: warnings.simplefilter('ignore', nbta.PerformanceWarning)"
     )
     warn_caller(message, PerformanceWarning)
+
+
+def _too_deep(function):
+    """An error for runs that come to a call which the trace no longer writes out."""
+    error = UnimplementedError(
+        f"{of_caller()}: {function.__qualname__} calls itself more than {RECURSION_DEPTH} deep, as "
+        f"only the run knows where that ends; write a loop"
+    )
+    error.nbta_raised = True
+    return error

@@ -479,7 +479,10 @@ class _Compiled(_events.Listener):
         self.dispatchers.append(event.data["dispatcher"])
 
     def on_end(self, event):
-        self.dispatchers.pop()
+        # Numba imports its extensions while it compiles the first function of a process: if that
+        # is what imports this module, the end of a compilation comes whose start went unheard.
+        if self.dispatchers and self.dispatchers[-1] is event.data["dispatcher"]:
+            self.dispatchers.pop()
 
 
 _compiled = _Compiled()

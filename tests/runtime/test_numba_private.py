@@ -75,6 +75,35 @@ def test_every_use_has_a_reason_and_a_loss():
         assert min(len(use.why), len(use.without)) > 5, path
 
 
+EAGER = """
+import numba
+from numba.core.event import trigger_event
+
+@numba.njit("float64(float64)")
+def twice(x):
+    return 2.0 * x
+
+with trigger_event("numba:compile", data={"dispatcher": twice}):
+    import nbta.runtime.extension
+
+    @numba.njit("float64(float64)")
+    def thrice(x):
+        return 3.0 * x
+
+from nbta.runtime.numba_private import being_compiled
+print(twice(1.0) + thrice(1.0), being_compiled())
+"""
+
+
+def test_numba_may_import_nbta_while_it_compiles_a_function():
+    # Numba imports its extensions for the first function that it compiles, here by a signature:
+    # nbta then hears the end of a compilation, but not its start.
+    done = subprocess.run(
+        [sys.executable, "-c", EAGER], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("5.0 []\n", "")
+
+
 def test_every_private_name_is_used():
     """Somewhere in the package: what falls out of use is to be taken out."""
     own = Path(numba_private.__file__)

@@ -1110,6 +1110,55 @@ def recursion_by_an_int(x):
 case(recursion_by_an_int, (0,), lambda n: (series(n),), njit=False)
 
 
+def ranges_since_a_peak(x):
+    """Items since the last that was large, by indices of all forms that `np.arange` takes."""
+    s, last = 0.0, 0
+    for i in range(len(x)):
+        if x[i] > 0.3:
+            last = i
+        since = np.arange(last, i, dtype=np.uint32)
+        s += np.sum(x[since] ** 2) + np.sum(x[np.arange(0, last, 2, np.int64)])
+        s += np.sum(np.arange(last) * x[:last]) + x[np.arange(i, last - 1, -1)][0]
+        s += np.sum(np.arange(start=last, stop=i + 1) * x[i])
+    return s
+
+
+case(ranges_since_a_peak, (0,), lambda n: (series(n),), njit=False)
+
+
+def tail(v):
+    """An area to the left of a point: what is right of 0 is the rest of its mirror image."""
+    if v < 0.0:
+        return 0.5 / (1.0 + 0.7 * v * v)
+    return 1.0 - tail(-v)
+
+
+@njit("float64(float64)")
+def tail_by_signature(v):
+    return 1.0 - tail_by_signature(-v) if v >= 0.0 else 0.5 / (1.0 + 0.7 * v * v)
+
+
+def folded(v):
+    """Of a period, then of its right half, then of its lower quarter."""
+    if v > 1.0:
+        return folded(v - 1.0)
+    if v > 0.5:
+        return -folded(v - 0.5) * v
+    if v > 0.25:
+        return folded(0.5 - v) + v
+    return v**2
+
+
+def recursion_by_reflections(x):
+    s = 0.0
+    for v in x:
+        s += tail(v - 0.7) * v + tail_by_signature(0.7 - v) + folded(v)
+    return s
+
+
+case(recursion_by_reflections, (0,), lambda n: (series(n),), njit=False)
+
+
 def inner_function(x, rate):
     s = 0.0
 

@@ -1,5 +1,6 @@
 """Programs that nbta refuses: where the error points to, what it names and what it advises."""
 
+import heapq
 import inspect
 import os
 import statistics
@@ -129,6 +130,17 @@ def recursion(x):
 
 
 case("depth_by_value", "loop|while", within=depth_by_value)(recursion)
+
+
+def heap_of_tuples_that_grows(x):
+    waiting = [(0.0, 0) for _ in range(0)]
+    heapq.heapify(waiting)
+    for i in range(len(x)):  # here
+        heapq.heappush(waiting, (x[i], i))
+    return waiting[0][0]
+
+
+case("tuple", "a list of its own")(heap_of_tuples_that_grows)
 
 
 def remove_from_a_list(x):

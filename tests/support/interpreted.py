@@ -15,6 +15,7 @@ import scipy.special
 
 from nbta.codegen import gammas, philox, special
 from nbta.compiler import build, executable
+from nbta.kernels import complex_math
 from nbta.loops.interpreting import Interpreter
 from nbta.runtime import clock
 from nbta.runtime.intrinsics import MEMORY, MOST_ITEMS
@@ -286,6 +287,7 @@ def names_of(extra=None):
         "integer_power": lambda x, y: pow(int(x), int(y), 1 << 64),
         **dict.fromkeys(("order_up", "order_down", "from_order"), lambda x: x),
     }  # fmt: skip
+    names |= {name: getattr(np, name.removeprefix("complex_")) for name in complex_math.NAMES}
     names |= dict.fromkeys(clock.NAMES, lambda *words: None)
     names |= philox.NAMES | special.NAMES | gammas.NAMES | {"of_reals": _of_reals}
     names |= {"positive_gammaln": scipy.special.gammaln, "positive_digamma": scipy.special.psi}

@@ -58,7 +58,7 @@ def exp(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@unary("Expm1", np.expm1, lambda x, y: y + 1, emit=Elementary("expm1"))
+@unary("Expm1", np.expm1, lambda x, y: y + 1, emit=Elementary("expm1", "complex_expm1"))
 def expm1(x: ArrayLike, *, name: str | None = None) -> Array:
     """``exp(x) - 1``, accurate near 0, as `numpy.expm1`.
 
@@ -69,7 +69,7 @@ def expm1(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@unary("Log", np.log, lambda x, y: 1 / x, emit=Elementary("log"), spreads=True)
+@unary("Log", np.log, lambda x, y: 1 / x, emit=Elementary("log", "complex_log"), spreads=True)
 def log(x: ArrayLike, *, name: str | None = None) -> Array:
     """Natural logarithm, as `numpy.log`.
 
@@ -81,7 +81,10 @@ def log(x: ArrayLike, *, name: str | None = None) -> Array:
 
 
 @unary(
-    "Log2", np.log2, lambda x, y: 1 / (x * math.log(2)), emit=Elementary("log2", compiled=math.log2)
+    "Log2",
+    np.log2,
+    lambda x, y: 1 / (x * math.log(2)),
+    emit=Elementary("log2", "complex_log2", compiled=math.log2),
 )
 def log2(x: ArrayLike, *, name: str | None = None) -> Array:
     """Logarithm to base 2, as `numpy.log2`.
@@ -97,7 +100,7 @@ def log2(x: ArrayLike, *, name: str | None = None) -> Array:
     "Log10",
     np.log10,
     lambda x, y: 1 / (x * math.log(10)),
-    emit=Elementary("log10", compiled=math.log10),
+    emit=Elementary("log10", "complex_log10", compiled=math.log10),
 )
 def log10(x: ArrayLike, *, name: str | None = None) -> Array:
     """Logarithm to base 10, as `numpy.log10`.
@@ -169,8 +172,6 @@ class _EmitPower(ElementwiseOf):
 
     def __call__(self, code, op):
         exponents = op.inputs[1]
-        if exponents.dtype.kind == "c" and _constant(exponents) not in _FACTORS:
-            return code.call_python(op)
         if exponents.dtype.kind == "i" and _constant(exponents) is None:
             _refuse_negative(code, code.value(exponents))
         elif exponents.dtype.kind == "i" and _constant(exponents) < 0:
@@ -182,6 +183,8 @@ def _emit_power(op, base, exponent):
     factors = _constant(op.inputs[1])
     if factors in _FACTORS:
         return reduce(operator.mul, [base] * int(factors.real))
+    if op.inputs[0].dtype.kind == "c":
+        return call("complex_power", base, exponent)
     if op.inputs[0].dtype.kind == "f":
         halves = 0 if factors is None or _BY_LIBRARY else 2 * factors
         if 0 < abs(halves) <= MOST_HALVES and halves == int(halves):
@@ -329,7 +332,13 @@ def rsqrt(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@unary("Tanh", np.tanh, lambda x, y: 1 - square(y), emit=Elementary("tanh"), spreads=True)
+@unary(
+    "Tanh",
+    np.tanh,
+    lambda x, y: 1 - square(y),
+    emit=Elementary("tanh", "complex_tanh"),
+    spreads=True,
+)
 def tanh(x: ArrayLike, *, name: str | None = None) -> Array:
     """Hyperbolic tangent, as `numpy.tanh`.
 
@@ -427,7 +436,13 @@ def erf(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@unary("Sin", np.sin, lambda x, y: cos(x), emit=Elementary("sin", compiled=math.sin), spreads=True)
+@unary(
+    "Sin",
+    np.sin,
+    lambda x, y: cos(x),
+    emit=Elementary("sin", "complex_sin", compiled=math.sin),
+    spreads=True,
+)
 def sin(x: ArrayLike, *, name: str | None = None) -> Array:
     """Sine of an angle in radians, as `numpy.sin`.
 
@@ -438,7 +453,13 @@ def sin(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@unary("Cos", np.cos, lambda x, y: -sin(x), emit=Elementary("cos", compiled=math.cos), spreads=True)
+@unary(
+    "Cos",
+    np.cos,
+    lambda x, y: -sin(x),
+    emit=Elementary("cos", "complex_cos", compiled=math.cos),
+    spreads=True,
+)
 def cos(x: ArrayLike, *, name: str | None = None) -> Array:
     """Cosine of an angle in radians, as `numpy.cos`.
 
@@ -449,7 +470,12 @@ def cos(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@unary("Tan", np.tan, lambda x, y: 1 + square(y), emit=Elementary("tan", compiled=math.tan))
+@unary(
+    "Tan",
+    np.tan,
+    lambda x, y: 1 + square(y),
+    emit=Elementary("tan", "complex_tan", compiled=math.tan),
+)
 def tan(x: ArrayLike, *, name: str | None = None) -> Array:
     """Tangent of an angle in radians, as `numpy.tan`.
 

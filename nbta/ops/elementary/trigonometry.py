@@ -69,7 +69,12 @@ def arctan(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@unary("Sinh", np.sinh, lambda x, y: cosh(x), emit=Elementary("sinh", compiled=math.sinh))
+@unary(
+    "Sinh",
+    np.sinh,
+    lambda x, y: cosh(x),
+    emit=Elementary("sinh", "complex_sinh", compiled=math.sinh),
+)
 def sinh(x: ArrayLike, *, name: str | None = None) -> Array:
     """Hyperbolic sine, as `numpy.sinh`.
 
@@ -80,7 +85,12 @@ def sinh(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@unary("Cosh", np.cosh, lambda x, y: sinh(x), emit=Elementary("cosh", compiled=math.cosh))
+@unary(
+    "Cosh",
+    np.cosh,
+    lambda x, y: sinh(x),
+    emit=Elementary("cosh", "complex_cosh", compiled=math.cosh),
+)
 def cosh(x: ArrayLike, *, name: str | None = None) -> Array:
     """Hyperbolic cosine, as `numpy.cosh`.
 
