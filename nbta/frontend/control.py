@@ -50,7 +50,14 @@ from nbta.frontend.constants import Chosen, Code, as_code, is_constant, may_be_a
 from nbta.frontend.containers import ITEMS, is_held, link_items, linked_items, put_item, relatives
 from nbta.frontend.growth import checked_growth
 from nbta.frontend.jumps import ITEM, PREFIX, RESULT
-from nbta.frontend.lists import CHANGED, Listing, grow, growing
+from nbta.frontend.lists import (
+    CHANGED,
+    Listing,
+    grow,
+    grown_lists,
+    growing,
+    put_back_lists,
+)
 from nbta.frontend.maybe import (
     Gone,
     Parts,
@@ -1172,6 +1179,56 @@ def _tried_as_loop(body, get, set_, as_loop) -> bool:
     else:
         known[body.__code__] = True
     return known[body.__code__]
+
+
+_REFUSED = "bodies of loops that cannot be loops of the graph, and whose iterations Python makes"
+
+
+def loop_or_iterations(items, body, flags, names, get, set_, as_loop):
+    """A loop of the graph; where it cannot be one, iterations that Python counts, if these are few.
+
+    So dicts, sets and objects that Python alone can follow may be used in a short loop. What is
+    raised where neither is possible says why there is no loop, or is the user's own error.
+    """
+    if isinstance(items.count, Tensor) and not isinstance(items.count, Number):
+        return as_loop()
+    refused, made = current().root.cache.setdefault(_REFUSED, set()), grown_lists()
+    if body.__code__ in refused:
+        return _counted_iterations(items, body, flags, names, get, set_)
+    try:
+        return as_loop()
+    except Exception as error:
+        put_back_lists(made)
+        try:
+            _counted_iterations(items, body, flags, names, get, set_)
+        except (NbtaError, TooManyError):
+            raise error from None
+        refused.add(body.__code__)
+    return None
+
+
+class TooManyError(Exception):
+    """Iterations would make too many operations."""
+
+
+def _counted_iterations(items, body, flags, names, get, set_):
+    _growing_lists(_counted, items, body, flags, names, get, set_)
+
+
+def _counted(items, body, flags, names, get, set_):
+    entry, first = get(), current().root.version
+    with _by_python(entry, set_) as frame:
+        for number, item in enumerate(items, 1):
+            ended = any_flag(flags())
+            if is_traced(ended):
+                _branch(logical_not(ended), _with(body, item), _nothing, names, get, set_)
+            elif ended:
+                break
+            else:
+                body(item)
+            if current().root.version - first > OPERATIONS * number / items.count:
+                raise TooManyError
+    frame.keep()
 
 
 def _in_frame(as_loop, get, set_):

@@ -7,7 +7,6 @@ a `TensorArray`, before the outermost of these, and what is around is traced aga
 from __future__ import annotations
 
 import copy
-import itertools
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from nbta.frontend.array_wrappers import (
 )
 from nbta.frontend.containers import Whole, note_whole
 from nbta.frontend.problems import here
+from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.arrays.index_lists import (
     ATTRS,
@@ -40,7 +40,6 @@ from nbta.ops.arrays.index_lists import (
 )
 from nbta.ops.arrays.tensor_arrays import build
 from nbta.ops.axes.reductions import max as reduce_max
-from nbta.ops.axes.sorting import sort
 from nbta.ops.axes.truths import all as reduce_all
 from nbta.ops.core.arithmetic import equal, less, less_equal, logical_and, maximum, minimum, where
 from nbta.ops.core.checks import ASSERT, after, first_token
@@ -389,6 +388,20 @@ class Listing(list):
         _, slots = while_loop(
             lambda place, _: 2 * place < length - 1, swap, [_int64(0), self.slots]
         )
+        self._hold("slots", slots)
+
+    def put_in_order(self, order):
+        """Let the item at each place be the one that was at the place in a tensor."""
+        if self.is_of_tuples:
+            self.array.each(lambda column: column.put_in_order(order))
+            return
+        self._changes_places()
+        length, before = self.length, gather_slots(self.slots, self.length)
+
+        def move(place, slots):
+            return place + 1, write_slot(slots, place, length, before[order[place]])
+
+        _, slots = while_loop(lambda place, _: place < length, move, [_int64(0), self.slots])
         self._hold("slots", slots)
 
     def append(self, value):
@@ -746,42 +759,6 @@ def _is_number(value):
     return isinstance(value, bool | int | float | complex | np.generic)
 
 
-def in_order(items, key=None, reverse=False) -> list:
-    """Items in ascending or descending order: of known keys, or numbers that only the run knows.
-
-    Pairs and other tuples are in the order of their first parts, if Python knows these.
-
-    Raises
-    ------
-    UnimplementedError
-        For keys that only the run knows, and for arrays.
-    """
-    keys = list(map(key, items)) if key is not None else _first_parts(items)
-    if keys is not None and native.is_known(keys):
-        places = sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)
-        return [items[place] for place in places]
-    arrays = [item for item in items if getattr(item, "ndim", 0)]
-    if keys is not None or arrays:
-        what = "arrays" if arrays else "values by a key"
-        raise UnimplementedError(
-            f"{here()}: a list cannot be sorted by {what} that only the run knows; np.argsort of "
-            "an array of the keys gives the order"
-        )
-    found = sort(native.together(items))
-    order = range(len(items))
-    return [found[k] for k in (reversed(order) if reverse else order)]
-
-
-def _first_parts(items):
-    """The first parts of tuples, of which no two are equal; None for numbers."""
-    if not any(isinstance(item, tuple | list) for item in items):
-        return None
-    firsts = [item[0] for item in items if isinstance(item, tuple | list) and item]
-    known = len(firsts) == len(items) and native.is_known(firsts)
-    alike = known and any(one == other for one, other in itertools.combinations(firsts, 2))
-    return items if alike or not known else firsts  # the rest decides, which the run knows
-
-
 def _changing(name):
     method = getattr(list, name)
 
@@ -792,19 +769,6 @@ def _changing(name):
         return method(self, *args, **options)
 
     return change
-
-
-def _sort(self, *, key=None, reverse=False):
-    """Put the items in order."""
-    if self.array is not None:
-        self.refuse(".sort()")
-    note_whole(self)
-    if native.is_known(list(self)):
-        return list.sort(self, key=key, reverse=reverse)
-    return list.__setitem__(self, slice(None), in_order(list(self), key, reverse))
-
-
-Listing.sort = _sort
 
 
 def _insert(self, index, value):
@@ -946,9 +910,33 @@ def _fill(listing, sample):
     for k, each in enumerate(list.__iter__(listing)):
         if isinstance(each, ArrayWrapper):
             listing._share(each, k, is_new=True)
-    list.clear(listing)
+    _empty(listing)
     listing.array, listing.length = array, as_tensor(np.int64(len(items)))
     return None
+
+
+_GROWN = "lists that became arrays, and the items that they had"
+
+
+def grown_lists() -> int:
+    """How many lists have become arrays in this trace."""
+    return len(current().root.cache.setdefault(_GROWN, []))
+
+
+def put_back_lists(count) -> None:
+    """Let lists that became arrays since there were ``count`` of these be Python's again."""
+    grown = current().root.cache[_GROWN]
+    while len(grown) > count:
+        listing, items = grown.pop()
+        listing.array = listing.length = listing.slots = listing.used = None
+        list.extend(listing, items)
+
+
+def _empty(listing):
+    """Take the items off a list that becomes an array."""
+    items = list(list.__iter__(listing))
+    current().root.cache.setdefault(_GROWN, []).append((listing, items))
+    list.clear(listing)
 
 
 def _are_tuples(samples) -> bool:
@@ -963,7 +951,7 @@ def _fill_columns(listing, samples):
     for parts in zip(*samples, strict=True):
         columns.append(born(Listing(parts[:-1])))
         _fill(columns[-1], parts[-1])
-    list.clear(listing)
+    _empty(listing)
     listing.array = Columns(type(samples[-1]), tuple(columns))
 
 
@@ -990,7 +978,7 @@ def _fill_rows(listing, samples):
     else:
         numbers = born(Numbers())
         _fill(numbers, native.plain(_number_of(last)))
-    list.clear(listing)
+    _empty(listing)
     listing.array = Rows(columns, numbers)
     for row in samples[:-1]:
         listing.array.append(row)

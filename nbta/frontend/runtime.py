@@ -159,6 +159,7 @@ __all__ = [
     "set_item",
     "shown",
     "slice",
+    "text",
     "truth_of_object",
     "unary",
     "undefined",
@@ -171,6 +172,7 @@ __all__ = [
 
 undefined = Undefined
 slice = builtins.slice
+text = str
 _OPERATORS = {
     "Add": (operator.add, operator.iadd), "Sub": (operator.sub, operator.isub),
     "Mult": (operator.mul, operator.imul), "Div": (operator.truediv, operator.itruediv),
@@ -560,6 +562,9 @@ def matched(subject, numbers):
     """What a `match` of Python's is of; ``numbers``: whether it asks if parts of it are some."""
     if (outside := reading()) is not None:
         outside.native(subject, fix=False)
+    for leaf in leaves(subject):
+        if isinstance(leaf, Chosen):
+            leaf.refuse()
     whole = isinstance(subject, Tensor) and not isinstance(subject, ArrayWrapper)
     unknown = current() is not None and not native.is_known(subject)
     if unknown and (numbers or whole or any(map(is_maybe, leaves(subject)))):
