@@ -35,6 +35,7 @@ from nbta.frontend import (
     operators,
     read_views,
     recursion,
+    searching,
 )
 from nbta.frontend.array_wrappers import (
     ArrayWrapper,
@@ -628,6 +629,10 @@ def _made(kind, args, kwargs):
         return born(kind(*asked, *map(iteration.one_by_one, args[1:])))
     if kind is list:
         return _list(*args)
+    if kind is tuple and args and _is_filled(args[0]):
+        raise UnimplementedError(
+            f"{here()}: only the run knows how long this tuple is; use list(...), or the list itself"
+        )
     args, kwargs = _taken_by(kind, args, kwargs)
     if issubclass(kind, np.generic) and args and not native.is_known(args):
         return _cast(args[0], kind)
@@ -777,7 +782,7 @@ def _searching(name, of_run):
         is_item = conversion.runtime().is_item
         return of_run(items, [is_item(*args, each) for each in items])
 
-    of_lists = getattr(Listing, name)
+    of_lists = getattr(searching, name)
     setattr(Listing, name, search)
     return search
 

@@ -83,6 +83,10 @@ class Picked(Listing):
             lambda: self._chosen(take, middle, stop),
         )
 
+    def settled(self):
+        """The list of this run as a branch makes it, which knows which one it is."""
+        return self._chosen(_settled)
+
     def _tell_of_many(self):
         count = len(self.lists)
         if count <= MANY:
@@ -425,11 +429,17 @@ def _kind(number):
 def set_item_at(values, key, value) -> None:
     """``values[key] = value``."""
     _check_few_constants(values, value, len(values))
-    place, items = _place(values, key), list(values)
+    place, items = _place(values, key), list(map(_settled, values))
+    value = _settled(value)
     found = _changed_together(items, place, value)
     if found is None:
         found = (control.value_of(equal(place, k), value, old) for k, old in enumerate(items))
     _replace(values, found)
+
+
+def _settled(value):
+    """A list, in place of one of several that an index chooses: what a branch makes of these."""
+    return value.settled() if isinstance(value, Picked) else value
 
 
 def _check_few_constants(values, value, count):

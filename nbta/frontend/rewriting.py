@@ -915,7 +915,7 @@ class _Texts(ast.NodeTransformer):
 
 def _part(key, value):
     """A value of a call or a dict: without a key it is a dict of several."""
-    return _runtime("unpacked", value) if key is None else value
+    return _runtime("unpacked", value, ast.Constant(True)) if key is None else value
 
 
 def _is_constant(node):

@@ -14,8 +14,8 @@ import types
 
 import numpy as np
 
-from nbta.errors import UnimplementedError, invalid
-from nbta.frontend import control, effects, iteration, native, numba_integers
+from nbta.errors import UnimplementedError, invalid, out_of_range
+from nbta.frontend import control, effects, iteration, native, numba_integers, searching
 from nbta.frontend.array_wrappers import (
     ArrayWrapper,
     Attribute,
@@ -309,7 +309,8 @@ def _has(owner, name):
 def item(array, key, whole=True):
     """``array[key]``, of which the caller sees all, or what it asks for."""
     key = _index(array, key)
-    check_index(array, key)
+    if check_index(array, key):
+        _check_in_try(array, key)
     if isinstance(array, ArrayWrapper) or current() is None:
         return array[key]
     if isinstance(array, np.ndarray):
@@ -330,6 +331,17 @@ def item(array, key, whole=True):
     if isinstance(array, dict) and key not in array and hasattr(type(array), "__missing__"):
         return _missing(array, key, whole)
     return _found(array, native.plain(key), whole)
+
+
+def _check_in_try(array, key):
+    """Fail in a run for an index that is out of range where a handler waits for that."""
+    length = call(len, array)
+    holds = both(True, key < length, lambda: key >= -length)
+    message = (
+        f"{here()}: an index is out of range in this run, and the try statement around it does not "
+        f"catch what only the run knows; test the index with an if instead"
+    )
+    effects.check_uncaught(holds, out_of_range(message))
 
 
 def _is_chosen_by_run(array, key):
@@ -1008,10 +1020,12 @@ def is_item(one, other):
     return one is other or control.truth(_compare("Eq", one, other))
 
 
-def unpacked(value):
-    """What ``*value`` or ``**value`` takes apart."""
+def unpacked(value, named=False):
+    """What ``*value`` takes apart, or ``**value`` where items have names."""
     check_keys(value, "the items")
     if not hasattr(type(value), "keys"):
+        if named:
+            raise TypeError(f"{here()}: {called_by_python(value)!r} object is not a mapping")
         return iteration.own_items(value)
     seen_by(value, "__iter__", "keys", "__getitem__", followed=False)
     return value

@@ -4,6 +4,7 @@ import linecache
 import math
 import re
 import warnings
+from dataclasses import dataclass
 
 import numba
 import numpy as np
@@ -174,28 +175,51 @@ def makes_a_dict_by_a_number_of_the_run(x):
     return sum(ratings.values()) + x[0]
 
 
-def compares_lists(x):
-    return 1.0 if [v for v in x if v > 0.5] == [1.0] else x[0]
-
-
-def counts_in_a_list(x):
-    return x[0] * [v for v in x if v > 0.5].count(1.0)
-
-
 def repeats_a_list(x):
     return sum([v for v in x if v > 0.5] * 2)
 
 
+def asks_which_list_it_is(x):
+    one, other = [x[0]], [x[2]]
+    best = other if x[2] > x[0] else one
+    return x[0] if best is other else x[1]
+
+
+@dataclass
+class Held:
+    v: float
+
+
+def asks_which_object_it_is(x):
+    one, other = Held(x[0]), Held(x[2])
+    best = one
+    if other.v > best.v:
+        best = other
+    return x[0] if best is other else x[1]
+
+
+def orders_lists(x):
+    kept = [v for v in x if v > 0.5]
+    return x[0] if kept < [1.0] else x[1]
+
+
+def makes_a_tuple(x):
+    return tuple([v for v in x if v > 0.5])[0]
+
+
+
 #: Functions, and words of the error that each ends in.
 REFUSED = {
+    orders_lists: "a comparison (__lt__) of a list that a loop appends to",
+    makes_a_tuple: "only the run knows how long this tuple is; use list(...)",
+    asks_which_list_it_is: "`is` compares objects of which one is chosen",
+    asks_which_object_it_is: "`is` compares objects of which one is chosen",
     calls_a_stencil: "neighbours is a function of numba.stencil",
     deletes_an_item_of_a_dict: "dict['q'] is given a value, or deleted",
     takes_from_a_generator_in_a_loop: "takes items of a generator that was made before it",
     appends_tuples_of_two_lengths: "an item that is no tuple of 2",
     begins_each_iteration_with_another_list: "of the loop and list that a loop fills after it",
     makes_a_dict_by_a_number_of_the_run: "Python iterates over a range whose bounds",
-    compares_lists: "a comparison (__eq__) of a list that a loop appends to",
-    counts_in_a_list: ".count() of a list that a loop appends to",
     repeats_a_list: "a multiple of a list that a loop appends to",
     calls_a_generator: "is a generator that is sent values",
     in_a_try: "this line may raise ValueError, which only the run knows",
