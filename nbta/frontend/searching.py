@@ -19,7 +19,7 @@ from nbta.ops.core.shaping import INT64, cast
 
 def _truths(items, test):
     """A truth value for each item, as a tensor."""
-    return native.plain(comprehension(test, None, items).stacked())
+    return as_tensor(native.together(comprehension(test, None, items)))
 
 
 def _places_of(items, value):

@@ -94,6 +94,16 @@ def row_of_other_lengths(x):
     return sum(row)
 
 
+def handled_in_its_first_iteration(x):
+    total, held = 0.0, {}
+    try:
+        for v in x:
+            total = total + held["missing"] * v
+    except KeyError:
+        total = x[0] * 3.0
+    return total
+
+
 def parts_under_one_name(x):
     steps = [(k, v * k, v) for k, v in enumerate(x)]
     return sum(b for _, b, _ in steps) * max(b for _, b, _ in steps)
@@ -108,6 +118,7 @@ PROGRAMS = [
     iterator,
     ranks_that_change,
     row_of_other_lengths,
+    handled_in_its_first_iteration,
     parts_under_one_name,
 ]
 

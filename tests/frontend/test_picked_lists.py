@@ -154,10 +154,10 @@ def chosen_in_a_branch(x):
     return rows[1][0]
 
 
-@refused(r"\.count\(\) of a list that is chosen .* a 2-D array with a count")
+@right
 def counted(x):
     rows = [[x[0], x[1]], [x[1], x[2]]]
-    return rows[int(x[3] * 2)].count(1.0) * x[0]
+    return rows[int(x[3] * 2)].count(x[1]) * x[0] + rows[int(x[3] * 2)].index(x[1]) * x[2]
 
 
 @refused("compare indices")
