@@ -629,10 +629,6 @@ def _made(kind, args, kwargs):
         return born(kind(*asked, *map(iteration.one_by_one, args[1:])))
     if kind is list:
         return _list(*args)
-    if kind is tuple and args and _is_filled(args[0]):
-        raise UnimplementedError(
-            f"{here()}: only the run knows how long this tuple is; use list(...), or the list itself"
-        )
     args, kwargs = _taken_by(kind, args, kwargs)
     if issubclass(kind, np.generic) and args and not native.is_known(args):
         return _cast(args[0], kind)
@@ -660,6 +656,12 @@ def _made(kind, args, kwargs):
 def _taken_by(kind, args, kwargs):
     """Arguments of a class, of which one of Python's goes along what users' objects give."""
     if kind in (tuple, set, frozenset, deque):
+        if args and _is_filled(args[0]):
+            name = kind.__name__
+            raise UnimplementedError(
+                f"{here()}: only the run knows how many items this {name} has; use list(...), or "
+                f"the list itself"
+            )
         args = tuple(map(iteration.own_items, args))
     elif _library(kind) == "itertools":
         args = tuple(map(_callable, map(iteration.own_items, args)))

@@ -53,9 +53,10 @@ from nbta.frontend.jumps import ITEM, PREFIX, RESULT
 from nbta.frontend.lists import (
     CHANGED,
     Listing,
+    bases_of,
     grow,
-    grown_lists,
     growing,
+    grown_lists,
     put_back_lists,
 )
 from nbta.frontend.maybe import (
@@ -801,7 +802,7 @@ class _Merge:
 
     def __init__(self, pred, entry, names, outcomes, branches):
         self._pred, self._entry, self._names, self._outcomes = pred, entry, names, outcomes
-        self._branches, self.columns, self._steps = branches, [], {}
+        self._branches, self.columns, self._remade = branches, [], {}
         self._plans = [self._variable(i) for i in range(len(names))]
         self._pairs = [pair for kind, what in self._plans if kind == "joined" for pair in what[1]]
         self._ties = list(self._found_ties())
@@ -823,7 +824,10 @@ class _Merge:
             for value in filter(_is_usable, (one, other)):
                 return "same", value
         if (bounds := _bounds_of(one, other)) is not None:
-            self._steps[i], one, other = bounds
+            step, one, other = bounds
+            self._remade[i] = lambda found: Range(*found, step)
+        if (bases := self._bases_of(one, other)) is not None:
+            self._remade[i], (one, other) = bases
         if may_be_none(one, other):
             one, other = as_parts(one, other), as_parts(other, one)
         one, other = _as_codes(one, other)
@@ -841,6 +845,23 @@ class _Merge:
         for pair in pairs:
             self.columns.append(self._column(i, pair))
         return "joined", ((one, other), pairs)
+
+    def _bases_of(self, *pair):
+        """Lists of before the branch of which an index chooses one that the ways leave, and which.
+
+        None for other values.
+        """
+        kind = next((type(each) for each in pair if getattr(each, "is_picked", False)), None)
+        if kind is None or not all(isinstance(each, list) for each in pair):
+            return None
+        bases, indices = bases_of(pair)
+        if any(outcome.frame.made(each) for outcome in self._outcomes for each in bases):
+            return None
+        found = []
+        for branch, index in zip(self._branches, indices, strict=True):
+            with branch.as_default():
+                found.append(index())
+        return lambda place: born(kind(bases, place)), found
 
     def _apart(self, pair):
         """Note objects that are one of two from now on; lists and dicts that one way only made."""
@@ -933,8 +954,7 @@ class _Merge:
         values = iter(joined)
         for i, (kind, what) in enumerate(self._plans):
             results.append(what if kind == "same" else self._joined(*what, values))
-            if i in self._steps:
-                results[i] = Range(*results[i], self._steps[i])
+            results[i] = self._remade.get(i, _itself)(results[i])
         for outcome in self._outcomes:
             for wrapper, reason in outcome.spoiled.values():
                 wrapper.put_off(reason)
@@ -976,6 +996,10 @@ class _Merge:
                 link_items(merged, source, logical_not(self._pred) if way else self._pred)
             elif self._outcomes[way].has_twice(source) or relatives(source):
                 take_apart([merged, relatives(source)])
+
+
+def _itself(value):
+    return value
 
 
 def _as_codes(one, other):

@@ -1,7 +1,8 @@
-"""Functions of SciPy's and Python's modules in plain Python, which are followed as users' functions.
+"""Functions of SciPy's and Python's modules in plain Python, followed as users' functions are.
 
 They take what those of the same name take; `FUNCTIONS` and `OF_PYTHON` say which these are.
-`interpolated` is for SciPy's objects that interpolate between fixed points. `int` asks for a length that is open.
+`interpolated` is for SciPy's objects that interpolate between fixed points. `int` asks for a length
+that is open.
 """
 
 # ruff: noqa: RUF046

@@ -72,7 +72,9 @@ def is_same(left, right):
         raise invalid("identity", message)
     if arrays and (outside := reading()) is not None:
         return outside.is_same(left, right)
-    if type(left) is type(right) and any(is_apart(each) or relatives(each) for each in (left, right)):
+    if type(left) is type(right) and any(
+        is_apart(each) or relatives(each) for each in (left, right)
+    ):
         _refuse("`is` compares objects of which one is chosen by an if or a loop", _COMPARE)
     return False
 

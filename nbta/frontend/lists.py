@@ -7,6 +7,7 @@ a `TensorArray`, before the outermost of these, and what is around is traced aga
 from __future__ import annotations
 
 import copy
+import functools
 
 import numpy as np
 
@@ -509,9 +510,35 @@ class Listing(list):
         """Say what cannot be done once a loop fills the list."""
         raise UnimplementedError(
             f"{here()}: {what} of a list that a loop appends to, whose length only the run knows; "
-            f"append, extend, insert, pop, del, reverse, clear, len, items read and assigned, "
-            f"slices read, loops over it and np.array(list) are possible"
+            f"append, extend, insert, pop, del, remove, sort, reverse, clear, index, count, len, "
+            f"==, items read and assigned, slices read, loops over it and np.array(list) are "
+            f"possible"
         )
+
+
+def bases_of(lists) -> tuple:
+    """What some lists are among lists of which an index may choose.
+
+    Returns
+    -------
+    tuple of list of list and list of callable
+        Each list once, and what gives the index of each one that is given, in its own block.
+    """
+    bases, places, indices = [], {}, []
+
+    def place_of(each):
+        if id(each) not in places:
+            places[id(each)] = len(bases)
+            bases.append(each)
+        return places[id(each)]
+
+    for each in lists:
+        if getattr(each, "is_picked", False):
+            inner = np.array(list(map(place_of, each.lists)), np.int64)
+            indices.append(lambda inner=inner, each=each: as_tensor(inner)[_int64(each.place)])
+        else:
+            indices.append(functools.partial(as_tensor, np.int64(place_of(each))))
+    return bases, indices
 
 
 class Columns:

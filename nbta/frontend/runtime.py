@@ -15,7 +15,7 @@ import types
 import numpy as np
 
 from nbta.errors import UnimplementedError, invalid, out_of_range
-from nbta.frontend import control, effects, iteration, native, numba_integers, searching
+from nbta.frontend import control, effects, iteration, native, numba_integers
 from nbta.frontend.array_wrappers import (
     ArrayWrapper,
     Attribute,
@@ -309,8 +309,7 @@ def _has(owner, name):
 def item(array, key, whole=True):
     """``array[key]``, of which the caller sees all, or what it asks for."""
     key = _index(array, key)
-    if check_index(array, key):
-        _check_in_try(array, key)
+    _check_for_handlers(array, key)
     if isinstance(array, ArrayWrapper) or current() is None:
         return array[key]
     if isinstance(array, np.ndarray):
@@ -333,8 +332,10 @@ def item(array, key, whole=True):
     return _found(array, native.plain(key), whole)
 
 
-def _check_in_try(array, key):
-    """Fail in a run for an index that is out of range where a handler waits for that."""
+def _check_for_handlers(array, key):
+    """Let an index be out of range as Python has it, or fail in a run, where a handler waits."""
+    if not check_index(array, key):
+        return
     length = call(len, array)
     holds = both(True, key < length, lambda: key >= -length)
     message = (

@@ -204,14 +204,14 @@ def orders_lists(x):
 
 
 def makes_a_tuple(x):
-    return tuple([v for v in x if v > 0.5])[0]
-
+    kept = [v for v in x if v > 0.5]
+    return sum(tuple(kept))
 
 
 #: Functions, and words of the error that each ends in.
 REFUSED = {
     orders_lists: "a comparison (__lt__) of a list that a loop appends to",
-    makes_a_tuple: "only the run knows how long this tuple is; use list(...)",
+    makes_a_tuple: "only the run knows how many items this tuple has; use list(...)",
     asks_which_list_it_is: "`is` compares objects of which one is chosen",
     asks_which_object_it_is: "`is` compares objects of which one is chosen",
     calls_a_stencil: "neighbours is a function of numba.stencil",

@@ -173,7 +173,7 @@ def test_lists_are_as_before_the_loop_that_could_not_be():
 def test_an_error_of_the_users_own():
     def f(x):
         names = {k: x[k] for k in range(4)}
-        return sum(names[k] for k in range(4)) + [names[k] for k in (3, 9)][0]
+        return sum(names[k] for k in (0, 3, 9))
 
     def in_a_loop(x):
         names, total = {0: x[0], 1: x[1]}, 0.0
@@ -204,5 +204,3 @@ def test_texts_that_patterns_ask_for():
         return sum(area(shape) for shape in shapes)
 
     checks.check_of_an_array(f, X, False)
-
-

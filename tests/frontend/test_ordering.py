@@ -88,7 +88,7 @@ def pivots(x):
         a[i], a[p] = a[p], a[i]
         product *= a[i][i]
         for r in range(i + 1, n):
-            a[r] = [u - a[r][i] / a[i][i] * w for u, w in zip(a[r], a[i])]
+            a[r] = [u - a[r][i] / a[i][i] * w for u, w in zip(a[r], a[i], strict=True)]
     return product
 
 

@@ -94,5 +94,5 @@ def test_an_index_that_a_handler_waits_for():
 
 
 def test_an_array_has_no_names():
-    with pytest.raises(TypeError, match="'numpy.ndarray' object is not a mapping"):
+    with pytest.raises(TypeError, match=r"'numpy\.ndarray' object is not a mapping"):
         nbta.function(lambda x: {**x}, compiled=False)(X)
