@@ -363,7 +363,7 @@ def _rule_of_items(one, otherwise):
 
 def _remedy(one, other):
     """What to do where one way leaves another thing than the other one."""
-    if any(isinstance(each, Listing) and each.is_picked for each in (one, other)):
+    if _is_picked(one) or _is_picked(other):
         return "keep the index in a variable, and take the list by it where it is used"
     if _is_filled(one) or _is_filled(other):
         return (
@@ -445,8 +445,7 @@ def described(value) -> str:
         return f"{value.dtype} {np.shape(value)}"
     if isinstance(value, list | tuple | dict | set | frozenset):  # of this package's kind, too
         if isinstance(value, list) and not native.is_python(value):
-            picked = isinstance(value, Listing) and value.is_picked
-            return "list that an index chooses" if picked else "list that a loop fills"
+            return "list that an index chooses" if _is_picked(value) else "list that a loop fills"
         kind = "list" if isinstance(value, list) else type(value).__name__.removeprefix("frozen")
         return f"{kind} of {len(value)} items"
     return repr(value) if isinstance(value, str | _NUMBERS | None) else type(value).__name__
@@ -851,7 +850,7 @@ class _Merge:
 
         None for other values.
         """
-        kind = next((type(each) for each in pair if getattr(each, "is_picked", False)), None)
+        kind = next((type(each) for each in pair if _is_picked(each)), None)
         if kind is None or not all(isinstance(each, list) for each in pair):
             return None
         bases, indices = bases_of(pair)
@@ -996,6 +995,10 @@ class _Merge:
                 link_items(merged, source, logical_not(self._pred) if way else self._pred)
             elif self._outcomes[way].has_twice(source) or relatives(source):
                 take_apart([merged, relatives(source)])
+
+
+def _is_picked(value):
+    return isinstance(value, Listing) and value.is_picked
 
 
 def _itself(value):
