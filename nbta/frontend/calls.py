@@ -656,13 +656,13 @@ def _made(kind, args, kwargs):
 def _taken_by(kind, args, kwargs):
     """Arguments of a class, of which one of Python's goes along what users' objects give."""
     if kind in (tuple, set, frozenset, deque):
+        args = tuple(map(iteration.own_items, args))
         if args and _is_filled(args[0]):
             name = kind.__name__
             raise UnimplementedError(
                 f"{here()}: only the run knows how many items this {name} has; use list(...), or "
                 f"the list itself"
             )
-        args = tuple(map(iteration.own_items, args))
     elif _library(kind) == "itertools":
         args = tuple(map(_callable, map(iteration.own_items, args)))
         kwargs = {name: _callable(value) for name, value in kwargs.items()}

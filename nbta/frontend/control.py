@@ -97,6 +97,7 @@ from nbta.ops.numbers import Number
 from nbta.structure import layout, leaves, pack
 from nbta.symbolic import SymbolicTensorArray
 from nbta.tensor_array import TensorArray
+from nbta.tuning import ITERATIONS_OF_PYTHON
 
 #: Loops of more iterations that Python knows become one loop of the graph.
 UNROLLED = 8
@@ -1253,7 +1254,7 @@ def _counted(items, body, flags, names, get, set_):
                 break
             else:
                 body(item)
-            if current().root.version - first > OPERATIONS * number / items.count:
+            if current().root.version - first >= ITERATIONS_OF_PYTHON * number / items.count:
                 raise TooManyError
     frame.keep()
 

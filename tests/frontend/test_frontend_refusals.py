@@ -236,6 +236,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.usefixtures("long_loops")
 @pytest.mark.parametrize("f", REFUSED, ids=lambda f: f.__name__)
 def test_it_says_where_and_what(f):
     with pytest.raises(nbta.NbtaError) as caught:

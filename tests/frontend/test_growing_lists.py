@@ -73,6 +73,7 @@ def test_returns_of_several_lists():
         assert "break, and return the list after it" in str(failed.value)
 
 
+@pytest.mark.usefixtures("long_loops")
 @pytest.mark.parametrize("name", NOT_YET)
 def test_refused(name):
     f = getattr(lists, name)

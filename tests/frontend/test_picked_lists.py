@@ -327,6 +327,7 @@ def test_right(name, compiled):
     check_grads(traced, (X,), order=1)
 
 
+@pytest.mark.usefixtures("long_loops")
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name):
     """The error names the line and says what to do."""
