@@ -62,6 +62,11 @@ RECURSION_DEPTH = _row(
     "deeper one is an error of the run. A reflection is 1 deep, and 2 with another one; each level "
     "doubles the operations of a function that calls itself twice.",
 )  # fmt: skip
+ITERATIONS_OF_PYTHON = _row(
+    1500, "operations", "frontend.control",
+    "A loop that cannot be one of the graph is traced iteration by iteration if that makes fewer "
+    "operations. Each takes about 0.1 ms to trace and ten times that to compile.",
+)  # fmt: skip
 
 # Passes on programs.
 

@@ -19,6 +19,12 @@ settings.load_profile("nbta")
 
 
 @pytest.fixture
+def long_loops(monkeypatch):
+    """Loops are as if they were too long to be traced iteration by iteration."""
+    monkeypatch.setattr("nbta.frontend.control.ITERATIONS_OF_PYTHON", 0)
+
+
+@pytest.fixture
 def file(tmp_path):
     """An array with a gradient array, saved."""
     import nbta

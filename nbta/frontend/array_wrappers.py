@@ -439,6 +439,11 @@ def fix(owner) -> None:
     current().root.cache.setdefault(_APART, {})[id(owner)] = owner
 
 
+def is_apart(owner) -> bool:
+    """Whether an object may be another one in a run, or another one may be it."""
+    return current() is not None and id(owner) in current().root.cache.get(_APART, ())
+
+
 def containers_in(structure) -> list:
     """The lists and dicts in a structure."""
     if isinstance(structure, list | tuple | dict):

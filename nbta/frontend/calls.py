@@ -35,6 +35,7 @@ from nbta.frontend import (
     operators,
     read_views,
     recursion,
+    searching,
 )
 from nbta.frontend.array_wrappers import (
     ArrayWrapper,
@@ -74,9 +75,10 @@ from nbta.frontend.jit_classes import (
     placeholder,
     python_class,
 )
-from nbta.frontend.lists import Listing, in_order, listing
+from nbta.frontend.lists import Listing, listing
 from nbta.frontend.math_functions import call_math, rounded
 from nbta.frontend.maybe import check_keys, is_maybe, may_be_gone, open_keys
+from nbta.frontend.ordering import extreme_by, in_order
 from nbta.frontend.outside import note_class, note_member, reading, see_whole, seen_by
 from nbta.frontend.picking import nonzero
 from nbta.frontend.pickling import Sent
@@ -266,7 +268,8 @@ def by_users(names, left, right):
         ways.insert(len(ways) - first, (right, names[1], left))
     for owner, name, other in ways:
         method = seen_by_users(owner, name)
-        if method is None and not isinstance(owner, _NUMBERS) and hasattr(type(owner), name):
+        is_number = isinstance(owner, _NUMBERS | np.generic) or identity.is_run_number(owner)
+        if method is None and not is_number and hasattr(type(owner), name):
             return NotImplemented  # Python asks that one
         found = NotImplemented if method is None else call(method, owner, other)
         if found is not NotImplemented:
@@ -280,10 +283,10 @@ def _is_own(owner, name, other):
     return is_comparison or getattr(type(owner), name, None) is not getattr(type(other), name, None)
 
 
-_NUMBERS = (bool, int, float, complex)
+_NUMBERS = bool | int | float | complex
 #: Kinds of objects whose special methods no user has written; of subclasses too, which are ours.
 _NO_USERS = (
-    type, Tensor, np.ndarray, np.generic, types.ModuleType, type(os.environ), *_NUMBERS,
+    type, Tensor, np.ndarray, np.generic, types.ModuleType, type(os.environ), _NUMBERS,
 )  # fmt: skip
 
 
@@ -421,12 +424,13 @@ def is_of_numpys(function):
     return not isinstance(function, type) and _library(function) in ("numpy", "scipy")
 
 
-#: NumPy's modules whose classes are plain Python: `np.poly1d` and those of `np.polynomial`.
-_FOLLOWED = ("numpy.lib._polynomial_impl", "numpy.polynomial.")
+#: NumPy's modules whose classes are plain Python, `np.poly1d` and those of `np.polynomial`, and
+#: what stands for functions of other libraries.
+_FOLLOWED = ("numpy.lib._polynomial_impl", "numpy.polynomial.", followed.__name__)
 
 
 def is_followed(function):
-    """Whether a function is NumPy's, and followed by its source as users' functions are."""
+    """Whether a function is a library's, and followed by its source as users' functions are."""
     return (function.__globals__.get("__name__") or "").startswith(_FOLLOWED)
 
 
@@ -437,7 +441,7 @@ def _is_ours(function):
 
 def _plain_function(function, args, kwargs):
     if _is_ours(function):
-        return _ours(function, args, kwargs)
+        return (_converted if is_followed(function) else _ours)(function, args, kwargs)
     if is_followed(function):
         is_method = "." in function.__qualname__  # of an object that may hold any coefficients
         known = not is_method and native.is_known((args, kwargs))
@@ -649,6 +653,12 @@ def _taken_by(kind, args, kwargs):
     """Arguments of a class, of which one of Python's goes along what users' objects give."""
     if kind in (tuple, set, frozenset, deque):
         args = tuple(map(iteration.own_items, args))
+        if args and _is_filled(args[0]):
+            name = kind.__name__
+            raise UnimplementedError(
+                f"{here()}: only the run knows how many items this {name} has; use list(...), or "
+                f"the list itself"
+            )
     elif _library(kind) == "itertools":
         args = tuple(map(_callable, map(iteration.own_items, args)))
         kwargs = {name: _callable(value) for name, value in kwargs.items()}
@@ -708,6 +718,8 @@ def _owner_of(function):
 
 def _builtin(function, args, kwargs):
     owner = _owner_of(function)
+    if isinstance(owner, KINDS) and function.__name__ == "__getitem__":
+        return conversion.runtime().item(owner, *args)
     if isinstance(owner, KINDS) and function.__name__ in CHANGING:
         note_whole(owner)
     if isinstance(owner, (*KINDS, frozenset, tuple, str, bytes, type)):
@@ -768,7 +780,7 @@ def _searching(name, of_run):
         is_item = conversion.runtime().is_item
         return of_run(items, [is_item(*args, each) for each in items])
 
-    of_lists = getattr(Listing, name)
+    of_lists = getattr(searching, name)
     setattr(Listing, name, search)
     return search
 
@@ -1074,37 +1086,20 @@ def _extreme(plain):
         if default and len(args) == 1 and _is_filled(args[0]):
             some = functools.partial(extreme, *args, key=key)
             return control.either(args[0], some, lambda: default["default"])
-        items = _together(args if len(args) > 1 else args[0])
-        given = default if key is None else {**default, "key": key}
+        items = args if len(args) > 1 else args[0]
+        if key is not None or (_is_filled(items) and items.is_of_tuples):
+            return extreme_by(plain, items, _callable(key), default)
+        items = _together(items)
         if isinstance(items, ArrayWrapper):
             if not _traced(items):
-                return plain(items.content, **given)
-            if key is not None:
-                raise _unknown_key(plain)
+                return plain(items.content, **default)
             return wrapped(extreme_item(plain, items, default))
         items = list(iteration.elements(items))
-        if given or not any(map(_traced, items)):
-            return _python_extreme(plain, args if len(args) > 1 else (items,), given)
+        if default or not any(map(_traced, items)):
+            return plain(items, **default)
         return extreme_of(plain, items)
 
     return extreme
-
-
-def _python_extreme(plain, args, kwargs):
-    try:
-        return plain(*args, **kwargs)
-    except NbtaError as error:
-        if error.reason != "symbolic" or kwargs.get("key") is None:
-            raise
-        raise _unknown_key(plain) from error
-
-
-def _unknown_key(plain):
-    message = (
-        f"{here()}: {plain.__name__}(key=...) with keys that only the run knows; take the item at "
-        f"np.arg{plain.__name__} of an array of the keys"
-    )
-    return invalid("symbolic", message)
 
 
 def _truth_of_all(name, combine):
@@ -1146,12 +1141,7 @@ def _sum(items, start=0):
 
 def _sorted(items, *, key=None, reverse=False):
     """``sorted``."""
-    if _is_filled(items) and key is None and not items.is_of_tuples:
-        return iteration.sorted_list(items.stacked(), reverse)
-    found = list(iteration.elements(_together(items)))
-    if native.is_known(found):
-        return listing(sorted(found, key=_callable(key), reverse=reverse))
-    return listing(in_order(found, _callable(key), reverse))
+    return in_order(items, _callable(key), reverse)
 
 
 def _is_zero(value):
@@ -2069,8 +2059,21 @@ def _by_index(function):
     return called
 
 
+def _followed(function, ours):
+    """A function of a module of Python's, followed where it is given what only the run knows."""
+
+    def called(*args, **kwargs):
+        args = tuple(map(iteration.own_items, args))
+        if native.is_known((args, kwargs)) and not any(map(in_trace, args)):
+            return _foreign(function, args, kwargs)
+        return _converted(ours, args, kwargs)
+
+    return called
+
+
 def _special():
     return {
+        **{each: _followed(each, ours) for each, ours in followed.OF_PYTHON.items()},
         builtins.range: _range, builtins.len: _len, builtins.enumerate:
         iteration.enumerate_, builtins.zip: iteration.zip_, builtins.reversed:
         iteration.reversed_, builtins.int: _int, builtins.float: _float, builtins.bool: _bool,

@@ -105,7 +105,7 @@ class Chosen:
         if all(isinstance(value, int | float | complex | np.generic) for value in values):
             dtype = np.result_type(*map(np.asarray, values))
             return self._one_of([(number, dtype.type(value)) for number, value in found])
-        return self._refuse()
+        return self.refuse()
 
     def _one_of(self, found):
         chosen = as_tensor(found[-1][1])
@@ -140,7 +140,8 @@ class Chosen:
             return self.of_each(lambda value: getattr(value, name))
         raise AttributeError(name)
 
-    def _refuse(self, *_):
+    def refuse(self, *_):
+        """Say what cannot be done with what only the run knows."""
         kinds = ", ".join(repr(value) for _, value in self.code.options)
         message = (
             f"{here()}: only the run knows which of {kinds} this is; it can be compared, assigned, "
@@ -148,10 +149,10 @@ class Chosen:
         )
         raise invalid("identity", message)
 
-    __hash__ = __bool__ = __len__ = __iter__ = __getitem__ = __contains__ = __index__ = _refuse
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __float__ = __int__ = _refuse
-    __add__ = __radd__ = __mul__ = __rmul__ = __mod__ = __rmod__ = _refuse
-    __str__ = __repr__ = __format__ = __array__ = _refuse
+    __hash__ = __bool__ = __len__ = __iter__ = __getitem__ = __contains__ = __index__ = refuse
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __float__ = __int__ = refuse
+    __add__ = __radd__ = __mul__ = __rmul__ = __mod__ = __rmod__ = refuse
+    __str__ = __repr__ = __format__ = __array__ = refuse
 
 
 def _is_truth(value):

@@ -61,7 +61,15 @@ from nbta.frontend.containers import (
 )
 from nbta.frontend.growth import checked_growth
 from nbta.frontend.jumps import ITEM, PREFIX, RESULT
-from nbta.frontend.lists import CHANGED, Listing, grow, growing
+from nbta.frontend.lists import (
+    CHANGED,
+    Listing,
+    bases_of,
+    grow,
+    growing,
+    grown_lists,
+    put_back_lists,
+)
 from nbta.frontend.maybe import (
     Gone,
     Parts,
@@ -101,6 +109,7 @@ from nbta.ops.numbers import Number
 from nbta.structure import layout, leaves, pack
 from nbta.symbolic import SymbolicTensorArray
 from nbta.tensor_array import TensorArray
+from nbta.tuning import ITERATIONS_OF_PYTHON
 
 #: Loops of more iterations that Python knows become one loop of the graph.
 UNROLLED = 8
@@ -367,7 +376,7 @@ def _rule_of_items(one, otherwise):
 
 def _remedy(one, other):
     """What to do where one way leaves another thing than the other one."""
-    if any(isinstance(each, Listing) and each.is_picked for each in (one, other)):
+    if _is_picked(one) or _is_picked(other):
         return "keep the index in a variable, and take the list by it where it is used"
     if _is_filled(one) or _is_filled(other):
         return (
@@ -449,8 +458,7 @@ def described(value) -> str:
         return f"{value.dtype} {np.shape(value)}"
     if isinstance(value, list | tuple | dict | set | frozenset):  # of this package's kind, too
         if isinstance(value, list) and not native.is_python(value):
-            picked = isinstance(value, Listing) and value.is_picked
-            return "list that an index chooses" if picked else "list that a loop fills"
+            return "list that an index chooses" if _is_picked(value) else "list that a loop fills"
         kind = "list" if isinstance(value, list) else type(value).__name__.removeprefix("frozen")
         return f"{kind} of {len(value)} items"
     return repr(value) if isinstance(value, str | _NUMBERS | None) else type(value).__name__
@@ -806,7 +814,7 @@ class _Merge:
 
     def __init__(self, pred, entry, names, outcomes, branches):
         self._pred, self._entry, self._names, self._outcomes = pred, entry, names, outcomes
-        self._branches, self.columns, self._steps = branches, [], {}
+        self._branches, self.columns, self._remade = branches, [], {}
         self._plans = [self._variable(i) for i in range(len(names))]
         self._pairs = [pair for kind, what in self._plans if kind == "joined" for pair in what[1]]
         self._ties = list(self._found_ties())
@@ -828,7 +836,10 @@ class _Merge:
             for value in filter(_is_usable, (one, other)):
                 return "same", value
         if (bounds := _bounds_of(one, other)) is not None:
-            self._steps[i], one, other = bounds
+            step, one, other = bounds
+            self._remade[i] = lambda found: Range(*found, step)
+        if (bases := self._bases_of(one, other)) is not None:
+            self._remade[i], (one, other) = bases
         if may_be_none(one, other):
             one, other = as_parts(one, other), as_parts(other, one)
         one, other = _as_codes(one, other)
@@ -846,6 +857,23 @@ class _Merge:
         for pair in pairs:
             self.columns.append(self._column(i, pair))
         return "joined", ((one, other), pairs)
+
+    def _bases_of(self, *pair):
+        """Lists of before the branch of which an index chooses one that the ways leave, and which.
+
+        None for other values.
+        """
+        kind = next((type(each) for each in pair if _is_picked(each)), None)
+        if kind is None or not all(isinstance(each, list) for each in pair):
+            return None
+        bases, indices = bases_of(pair)
+        if any(outcome.frame.made(each) for outcome in self._outcomes for each in bases):
+            return None
+        found = []
+        for branch, index in zip(self._branches, indices, strict=True):
+            with branch.as_default():
+                found.append(index())
+        return lambda place: born(kind(bases, place)), found
 
     def _apart(self, pair):
         """Note objects that are one of two from now on; lists and dicts that one way only made."""
@@ -938,8 +966,7 @@ class _Merge:
         values = iter(joined)
         for i, (kind, what) in enumerate(self._plans):
             results.append(what if kind == "same" else self._joined(*what, values))
-            if i in self._steps:
-                results[i] = Range(*results[i], self._steps[i])
+            results[i] = self._remade.get(i, _itself)(results[i])
         for outcome in self._outcomes:
             for wrapper, reason in outcome.spoiled.values():
                 wrapper.put_off(reason)
@@ -981,6 +1008,14 @@ class _Merge:
                 link_items(merged, source, logical_not(self._pred) if way else self._pred)
             elif self._outcomes[way].has_twice(source) or relatives(source):
                 take_apart([merged, relatives(source)])
+
+
+def _is_picked(value):
+    return isinstance(value, Listing) and value.is_picked
+
+
+def _itself(value):
+    return value
 
 
 def _as_codes(one, other):
@@ -1184,6 +1219,56 @@ def _tried_as_loop(body, get, set_, as_loop) -> bool:
     else:
         known[body.__code__] = True
     return known[body.__code__]
+
+
+_REFUSED = "bodies of loops that cannot be loops of the graph, and whose iterations Python makes"
+
+
+def loop_or_iterations(items, body, flags, names, get, set_, as_loop):
+    """A loop of the graph; where it cannot be one, iterations that Python counts, if these are few.
+
+    So dicts, sets and objects that Python alone can follow may be used in a short loop. What is
+    raised where neither is possible says why there is no loop, or is the user's own error.
+    """
+    if isinstance(items.count, Tensor) and not isinstance(items.count, Number):
+        return as_loop()
+    refused, made = current().root.cache.setdefault(_REFUSED, set()), grown_lists()
+    if body.__code__ in refused:
+        return _counted_iterations(items, body, flags, names, get, set_)
+    try:
+        return as_loop()
+    except Exception as error:
+        put_back_lists(made)
+        try:
+            _counted_iterations(items, body, flags, names, get, set_)
+        except (NbtaError, TooManyError):
+            raise error from None
+        refused.add(body.__code__)
+    return None
+
+
+class TooManyError(Exception):
+    """Iterations would make too many operations."""
+
+
+def _counted_iterations(items, body, flags, names, get, set_):
+    _growing_lists(_counted, items, body, flags, names, get, set_)
+
+
+def _counted(items, body, flags, names, get, set_):
+    entry, first = get(), current().root.version
+    with _by_python(entry, set_) as frame:
+        for number, item in enumerate(items, 1):
+            ended = any_flag(flags())
+            if is_traced(ended):
+                _branch(logical_not(ended), _with(body, item), _nothing, names, get, set_)
+            elif ended:
+                break
+            else:
+                body(item)
+            if current().root.version - first >= ITERATIONS_OF_PYTHON * number / items.count:
+                raise TooManyError
+    frame.keep()
 
 
 def _in_frame(as_loop, get, set_):

@@ -90,6 +90,11 @@ def check(holds, message) -> None:
     """Fail in a run where a truth value is false, once; refused where a handler waits for it."""
     kind = type(message) if isinstance(message, Exception) else AssertionError
     check_raising("this line", kind)
+    check_uncaught(holds, message)
+
+
+def check_uncaught(holds, message) -> None:
+    """The same where a handler may wait for the error, which the message says it does not catch."""
     if is_repeated():
         return
     order = order_now()

@@ -1,14 +1,18 @@
-"""SciPy's functions of samples in plain Python, which the front end follows as users' functions.
+"""Functions of SciPy's and Python's modules in plain Python, followed as users' functions are.
 
-They take what SciPy's of the same name take; `FUNCTIONS` says which these are. `interpolated` is
-for SciPy's objects that interpolate between fixed points. `int` asks for a length that is open.
+They take what those of the same name take; `FUNCTIONS` and `OF_PYTHON` say which these are.
+`interpolated` is for SciPy's objects that interpolate between fixed points. `int` asks for a length
+that is open.
 """
 
 # ruff: noqa: RUF046
 
 from __future__ import annotations
 
+import bisect
+import heapq
 import math
+import statistics
 
 import numpy as np
 
@@ -176,3 +180,167 @@ def interpolated(owner, attribute, call, x, nu=0, extrapolate=None):
         if owner.x[0] < owner.x[-1]:
             return piecewise, (x, attribute(owner, "x"), attribute(owner, "c"), extrapolate, nu)
     return None
+
+
+# Functions of Python's modules, of which C's are what Python calls.
+
+
+def heappush(heap, item):
+    """`heapq.heappush`."""
+    heap.append(item)
+    _rise(heap, len(heap) - 1, 0)
+
+
+def heappop(heap):
+    """`heapq.heappop`."""
+    last = heap.pop()
+    if len(heap) == 0:
+        return last
+    return heapreplace(heap, last)
+
+
+def heapreplace(heap, item):
+    """`heapq.heapreplace`."""
+    least = heap[0]
+    heap[0] = item
+    _sink(heap, 0)
+    return least
+
+
+def heappushpop(heap, item):
+    """`heapq.heappushpop`."""
+    if len(heap) > 0 and heap[0] < item:
+        item = heapreplace(heap, item)
+    return item
+
+
+def heapify(heap):
+    """`heapq.heapify`."""
+    for place in range(len(heap) // 2 - 1, -1, -1):
+        _sink(heap, place)
+
+
+def _rise(heap, place, top):
+    """Let an item take the place of those above it that are larger."""
+    item = heap[place]
+    while place > top and item < heap[(place - 1) // 2]:
+        heap[place] = heap[(place - 1) // 2]
+        place = (place - 1) // 2
+    heap[place] = item
+
+
+def _sink(heap, place):
+    """Let the smaller ones of the items below take a place down to a leaf, and rise from there."""
+    top, count, item = place, len(heap), heap[place]
+    below = 2 * place + 1
+    while below < count:
+        if below + 1 < count and not heap[below] < heap[below + 1]:
+            below += 1
+        heap[place] = heap[below]
+        place = below
+        below = 2 * place + 1
+    heap[place] = item
+    _rise(heap, place, top)
+
+
+def nlargest(n, iterable, key=None):
+    """`heapq.nlargest`."""
+    return sorted(iterable, key=key, reverse=True)[:n]
+
+
+def nsmallest(n, iterable, key=None):
+    """`heapq.nsmallest`."""
+    return sorted(iterable, key=key)[:n]
+
+
+def bisect_left(a, x, lo=0, hi=None, *, key=None):
+    """`bisect.bisect_left`."""
+    last = len(a) if hi is None else hi
+    while lo < last:
+        middle = (lo + last) // 2
+        if (a[middle] if key is None else key(a[middle])) < x:
+            lo = middle + 1
+        else:
+            last = middle
+    return lo
+
+
+def bisect_right(a, x, lo=0, hi=None, *, key=None):
+    """`bisect.bisect_right`."""
+    last = len(a) if hi is None else hi
+    while lo < last:
+        middle = (lo + last) // 2
+        if x < (a[middle] if key is None else key(a[middle])):
+            last = middle
+        else:
+            lo = middle + 1
+    return lo
+
+
+def insort_left(a, x, lo=0, hi=None, *, key=None):
+    """`bisect.insort_left`."""
+    a.insert(bisect_left(a, x if key is None else key(x), lo, hi, key=key), x)
+
+
+def insort_right(a, x, lo=0, hi=None, *, key=None):
+    """`bisect.insort_right`."""
+    a.insert(bisect_right(a, x if key is None else key(x), lo, hi, key=key), x)
+
+
+def mean(data):
+    """`statistics.mean`, of which the sum is rounded."""
+    data = list(data)
+    if len(data) < 1:
+        raise statistics.StatisticsError("mean requires at least one data point")
+    return sum(data) / len(data)
+
+
+def median(data):
+    """`statistics.median`."""
+    data = sorted(data)
+    count = len(data)
+    if count < 1:
+        raise statistics.StatisticsError("no median for empty data")
+    if count % 2 == 1:
+        return data[count // 2]
+    return (data[count // 2 - 1] + data[count // 2]) / 2
+
+
+def pvariance(data, mu=None):
+    """`statistics.pvariance`, of which the sum is rounded."""
+    data = list(data)
+    if len(data) < 1:
+        raise statistics.StatisticsError("pvariance requires at least one data point")
+    middle = mean(data) if mu is None else mu
+    return sum([(v - middle) ** 2 for v in data]) / len(data)
+
+
+def variance(data, xbar=None):
+    """`statistics.variance`, of which the sum is rounded."""
+    data = list(data)
+    if len(data) < 2:
+        raise statistics.StatisticsError("variance requires at least two data points")
+    middle = mean(data) if xbar is None else xbar
+    return sum([(v - middle) ** 2 for v in data]) / (len(data) - 1)
+
+
+def pstdev(data, mu=None):
+    """`statistics.pstdev`."""
+    return math.sqrt(pvariance(data, mu))
+
+
+def stdev(data, xbar=None):
+    """`statistics.stdev`."""
+    return math.sqrt(variance(data, xbar))
+
+
+#: Functions of Python's modules, and what is followed where they are given what a run knows.
+OF_PYTHON = {
+    heapq.heappush: heappush, heapq.heappop: heappop, heapq.heapreplace: heapreplace,
+    heapq.heappushpop: heappushpop, heapq.heapify: heapify, heapq.nlargest: nlargest,
+    heapq.nsmallest: nsmallest, bisect.bisect_left: bisect_left,
+    bisect.bisect_right: bisect_right, bisect.insort_left: insort_left,
+    bisect.insort_right: insort_right, statistics.mean: mean, statistics.fmean: mean,
+    statistics.median: median, statistics.variance: variance, statistics.pvariance: pvariance,
+    statistics.stdev: stdev, statistics.pstdev: pstdev,
+}  # fmt: skip

@@ -14,8 +14,9 @@ import numpy as np
 
 from nbta.errors import UnimplementedError, invalid
 from nbta.frontend import control, native
-from nbta.frontend.array_wrappers import ArrayWrapper
+from nbta.frontend.array_wrappers import ArrayWrapper, is_apart
 from nbta.frontend.constants import Chosen
+from nbta.frontend.containers import relatives
 from nbta.frontend.lists import Listing
 from nbta.frontend.maybe import is_maybe, may_be_gone, there
 from nbta.frontend.outside import note_class, reading, seen_by
@@ -71,7 +72,14 @@ def is_same(left, right):
         raise invalid("identity", message)
     if arrays and (outside := reading()) is not None:
         return outside.is_same(left, right)
+    if type(left) is type(right) and any(
+        is_apart(each) or relatives(each) for each in (left, right)
+    ):
+        _refuse("`is` compares objects of which one is chosen by an if or a loop", _COMPARE)
     return False
+
+
+_COMPARE = "choose a number beside them, such as an index, and compare that"
 
 
 def _asked(value, other):

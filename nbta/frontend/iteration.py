@@ -562,7 +562,7 @@ def for_(items, body, flags, names, get, set_, changed):
     short = not isinstance(found.count, Tensor) and found.count <= control.UNROLLED
     if short and control.known_iterations(found, body, flags, get, set_, as_loop):
         return None
-    return as_loop()
+    return control.loop_or_iterations(found, body, flags, names, get, set_, as_loop)
 
 
 def is_iterable(items):

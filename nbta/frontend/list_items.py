@@ -24,7 +24,7 @@ from nbta.frontend.array_wrappers import (
 from nbta.frontend.constants import are_constants, one_of_constants
 from nbta.frontend.containers import fill, put_item
 from nbta.frontend.identity import called_by_python
-from nbta.frontend.lists import Listing, Row
+from nbta.frontend.lists import Listing, Row, bases_of
 from nbta.frontend.maybe import is_number
 from nbta.frontend.outside import reading
 from nbta.frontend.problems import at_line, here
@@ -35,6 +35,7 @@ from nbta.ops.core.arithmetic import equal, greater_equal, less, logical_and, wh
 from nbta.ops.core.dispatch import as_tensor
 from nbta.ops.core.shaping import cast
 from nbta.ops.indexing.items import GETITEM, getitem, set_item
+from nbta.ops.indexing.joining import stack
 from nbta.tuning import TOGETHER_ITEMS
 
 
@@ -67,7 +68,15 @@ class Picked(Listing):
 
     def __init__(self, lists, place):
         super().__init__()
+        if any(isinstance(each, Picked) for each in lists):
+            lists, indices = bases_of(lists)
+            place = stack([index() for index in indices])[place]
         self.lists, self._place = lists, place
+
+    @property
+    def place(self):
+        """Which one."""
+        return self._place
 
     def _chosen(self, take, first=0, stop=None):
         """What is taken of the list of this run, by a tree of branches."""
@@ -426,10 +435,19 @@ def set_item_at(values, key, value) -> None:
     """``values[key] = value``."""
     _check_few_constants(values, value, len(values))
     place, items = _place(values, key), list(values)
+    if any(isinstance(each, Picked) for each in (value, *items)) and _are_lists((value, *items)):
+        bases, (*old, new) = bases_of([*items, value])
+        new = new()
+        found = (where(equal(place, k), new, index()) for k, index in enumerate(old))
+        return _replace(values, [born(Picked(bases, index)) for index in found])
     found = _changed_together(items, place, value)
     if found is None:
         found = (control.value_of(equal(place, k), value, old) for k, old in enumerate(items))
-    _replace(values, found)
+    return _replace(values, found)
+
+
+def _are_lists(values):
+    return all(isinstance(each, list) for each in values)
 
 
 def _check_few_constants(values, value, count):

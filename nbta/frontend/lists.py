@@ -7,7 +7,7 @@ a `TensorArray`, before the outermost of these, and what is around is traced aga
 from __future__ import annotations
 
 import copy
-import itertools
+import functools
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from nbta.frontend.array_wrappers import (
 )
 from nbta.frontend.containers import Whole, note_whole
 from nbta.frontend.problems import here
+from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.arrays.index_lists import (
     ATTRS,
@@ -40,7 +41,6 @@ from nbta.ops.arrays.index_lists import (
 )
 from nbta.ops.arrays.tensor_arrays import build
 from nbta.ops.axes.reductions import max as reduce_max
-from nbta.ops.axes.sorting import sort
 from nbta.ops.axes.truths import all as reduce_all
 from nbta.ops.core.arithmetic import equal, less, less_equal, logical_and, maximum, minimum, where
 from nbta.ops.core.checks import ASSERT, after, first_token
@@ -391,6 +391,20 @@ class Listing(list):
         )
         self._hold("slots", slots)
 
+    def put_in_order(self, order):
+        """Let the item at each place be the one that was at the place in a tensor."""
+        if self.is_of_tuples:
+            self.array.each(lambda column: column.put_in_order(order))
+            return
+        self._changes_places()
+        length, before = self.length, gather_slots(self.slots, self.length)
+
+        def move(place, slots):
+            return place + 1, write_slot(slots, place, length, before[order[place]])
+
+        _, slots = while_loop(lambda place, _: place < length, move, [_int64(0), self.slots])
+        self._hold("slots", slots)
+
     def append(self, value):
         """Add an item."""
         if self.array is not None:
@@ -496,9 +510,35 @@ class Listing(list):
         """Say what cannot be done once a loop fills the list."""
         raise UnimplementedError(
             f"{here()}: {what} of a list that a loop appends to, whose length only the run knows; "
-            f"append, extend, insert, pop, del, reverse, clear, len, items read and assigned, "
-            f"slices read, loops over it and np.array(list) are possible"
+            f"append, extend, insert, pop, del, remove, sort, reverse, clear, index, count, len, "
+            f"==, items read and assigned, slices read, loops over it and np.array(list) are "
+            f"possible"
         )
+
+
+def bases_of(lists) -> tuple:
+    """What some lists are among lists of which an index may choose.
+
+    Returns
+    -------
+    tuple of list of list and list of callable
+        Each list once, and what gives the index of each one that is given, in its own block.
+    """
+    bases, places, indices = [], {}, []
+
+    def place_of(each):
+        if id(each) not in places:
+            places[id(each)] = len(bases)
+            bases.append(each)
+        return places[id(each)]
+
+    for each in lists:
+        if getattr(each, "is_picked", False):
+            inner = np.array(list(map(place_of, each.lists)), np.int64)
+            indices.append(lambda inner=inner, each=each: as_tensor(inner)[_int64(each.place)])
+        else:
+            indices.append(functools.partial(as_tensor, np.int64(place_of(each))))
+    return bases, indices
 
 
 class Columns:
@@ -746,42 +786,6 @@ def _is_number(value):
     return isinstance(value, bool | int | float | complex | np.generic)
 
 
-def in_order(items, key=None, reverse=False) -> list:
-    """Items in ascending or descending order: of known keys, or numbers that only the run knows.
-
-    Pairs and other tuples are in the order of their first parts, if Python knows these.
-
-    Raises
-    ------
-    UnimplementedError
-        For keys that only the run knows, and for arrays.
-    """
-    keys = list(map(key, items)) if key is not None else _first_parts(items)
-    if keys is not None and native.is_known(keys):
-        places = sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)
-        return [items[place] for place in places]
-    arrays = [item for item in items if getattr(item, "ndim", 0)]
-    if keys is not None or arrays:
-        what = "arrays" if arrays else "values by a key"
-        raise UnimplementedError(
-            f"{here()}: a list cannot be sorted by {what} that only the run knows; np.argsort of "
-            "an array of the keys gives the order"
-        )
-    found = sort(native.together(items))
-    order = range(len(items))
-    return [found[k] for k in (reversed(order) if reverse else order)]
-
-
-def _first_parts(items):
-    """The first parts of tuples, of which no two are equal; None for numbers."""
-    if not any(isinstance(item, tuple | list) for item in items):
-        return None
-    firsts = [item[0] for item in items if isinstance(item, tuple | list) and item]
-    known = len(firsts) == len(items) and native.is_known(firsts)
-    alike = known and any(one == other for one, other in itertools.combinations(firsts, 2))
-    return items if alike or not known else firsts  # the rest decides, which the run knows
-
-
 def _changing(name):
     method = getattr(list, name)
 
@@ -792,19 +796,6 @@ def _changing(name):
         return method(self, *args, **options)
 
     return change
-
-
-def _sort(self, *, key=None, reverse=False):
-    """Put the items in order."""
-    if self.array is not None:
-        self.refuse(".sort()")
-    note_whole(self)
-    if native.is_known(list(self)):
-        return list.sort(self, key=key, reverse=reverse)
-    return list.__setitem__(self, slice(None), in_order(list(self), key, reverse))
-
-
-Listing.sort = _sort
 
 
 def _insert(self, index, value):
@@ -946,9 +937,33 @@ def _fill(listing, sample):
     for k, each in enumerate(list.__iter__(listing)):
         if isinstance(each, ArrayWrapper):
             listing._share(each, k, is_new=True)
-    list.clear(listing)
+    _empty(listing)
     listing.array, listing.length = array, as_tensor(np.int64(len(items)))
     return None
+
+
+_GROWN = "lists that became arrays, and the items that they had"
+
+
+def grown_lists() -> int:
+    """How many lists have become arrays in this trace."""
+    return len(current().root.cache.setdefault(_GROWN, []))
+
+
+def put_back_lists(count) -> None:
+    """Let lists that became arrays since there were ``count`` of these be Python's again."""
+    grown = current().root.cache[_GROWN]
+    while len(grown) > count:
+        listing, items = grown.pop()
+        listing.array = listing.length = listing.slots = listing.used = None
+        list.extend(listing, items)
+
+
+def _empty(listing):
+    """Take the items off a list that becomes an array."""
+    items = list(list.__iter__(listing))
+    current().root.cache.setdefault(_GROWN, []).append((listing, items))
+    list.clear(listing)
 
 
 def _are_tuples(samples) -> bool:
@@ -963,7 +978,7 @@ def _fill_columns(listing, samples):
     for parts in zip(*samples, strict=True):
         columns.append(born(Listing(parts[:-1])))
         _fill(columns[-1], parts[-1])
-    list.clear(listing)
+    _empty(listing)
     listing.array = Columns(type(samples[-1]), tuple(columns))
 
 
@@ -990,7 +1005,7 @@ def _fill_rows(listing, samples):
     else:
         numbers = born(Numbers())
         _fill(numbers, native.plain(_number_of(last)))
-    list.clear(listing)
+    _empty(listing)
     listing.array = Rows(columns, numbers)
     for row in samples[:-1]:
         listing.array.append(row)

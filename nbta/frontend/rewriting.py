@@ -591,6 +591,7 @@ class _Rewriter(ast.NodeTransformer):
         numbers = any(map(_asks_for_numbers, node.cases))
         node.subject = _runtime("matched", self.visit(node.subject), ast.Constant(numbers))
         for case in node.cases:
+            case.pattern = _Texts().visit(case.pattern)
             case.guard = None if case.guard is None else self.visit(case.guard)
             case.body = self._block(case.body)
         return node
@@ -876,7 +877,7 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(target, ast.Name):
             return _lambda(body, target.id)
         idents = [part.id for part in target.elts if isinstance(part, ast.Name)]
-        if len(idents) < len(target.elts):  # parts in parts: Python takes them apart
+        if len(set(idents)) < len(target.elts):  # parts in parts, or `_` twice: Python does it
             whole = ast.ListComp(body, [ast.comprehension(target, self._alone(), [], 0)])
             first = ast.Subscript(whole, ast.Constant(0), ast.Load())
             return _lambda(first, f"{PREFIX}whole")
@@ -902,9 +903,19 @@ class _Rewriter(ast.NodeTransformer):
     visit_SetComp = visit_DictComp
 
 
+class _Texts(ast.NodeTransformer):
+    """Lets patterns that are texts ask for a text first, which no number of a run is."""
+
+    def visit_MatchValue(self, node):
+        if not (isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)):
+            return node
+        kind = ast.copy_location(ast.Attribute(name(PREFIX), "text", ast.Load()), node)
+        return ast.copy_location(ast.MatchClass(kind, [node], [], []), node)
+
+
 def _part(key, value):
     """A value of a call or a dict: without a key it is a dict of several."""
-    return _runtime("unpacked", value) if key is None else value
+    return _runtime("unpacked", value, ast.Constant(True)) if key is None else value
 
 
 def _is_constant(node):

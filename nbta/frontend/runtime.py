@@ -14,7 +14,7 @@ import types
 
 import numpy as np
 
-from nbta.errors import UnimplementedError, invalid
+from nbta.errors import UnimplementedError, invalid, out_of_range
 from nbta.frontend import control, effects, iteration, native, numba_integers
 from nbta.frontend.array_wrappers import (
     ArrayWrapper,
@@ -159,6 +159,7 @@ __all__ = [
     "set_item",
     "shown",
     "slice",
+    "text",
     "truth_of_object",
     "unary",
     "undefined",
@@ -171,6 +172,7 @@ __all__ = [
 
 undefined = Undefined
 slice = builtins.slice
+text = str
 _OPERATORS = {
     "Add": (operator.add, operator.iadd), "Sub": (operator.sub, operator.isub),
     "Mult": (operator.mul, operator.imul), "Div": (operator.truediv, operator.itruediv),
@@ -307,7 +309,7 @@ def _has(owner, name):
 def item(array, key, whole=True):
     """``array[key]``, of which the caller sees all, or what it asks for."""
     key = _index(array, key)
-    check_index(array, key)
+    _check_for_handlers(array, key)
     if isinstance(array, ArrayWrapper) or current() is None:
         return array[key]
     if isinstance(array, np.ndarray):
@@ -328,6 +330,19 @@ def item(array, key, whole=True):
     if isinstance(array, dict) and key not in array and hasattr(type(array), "__missing__"):
         return _missing(array, key, whole)
     return _found(array, native.plain(key), whole)
+
+
+def _check_for_handlers(array, key):
+    """Let an index be out of range as Python has it, or fail in a run, where a handler waits."""
+    if not check_index(array, key):
+        return
+    length = call(len, array)
+    holds = both(True, key < length, lambda: key >= -length)
+    message = (
+        f"{here()}: an index is out of range in this run, and the try statement around it does not "
+        f"catch what only the run knows; test the index with an if instead"
+    )
+    effects.check_uncaught(holds, out_of_range(message))
 
 
 def _is_chosen_by_run(array, key):
@@ -560,6 +575,9 @@ def matched(subject, numbers):
     """What a `match` of Python's is of; ``numbers``: whether it asks if parts of it are some."""
     if (outside := reading()) is not None:
         outside.native(subject, fix=False)
+    for leaf in leaves(subject):
+        if isinstance(leaf, Chosen):
+            leaf.refuse()
     whole = isinstance(subject, Tensor) and not isinstance(subject, ArrayWrapper)
     unknown = current() is not None and not native.is_known(subject)
     if unknown and (numbers or whole or any(map(is_maybe, leaves(subject)))):
@@ -1003,10 +1021,12 @@ def is_item(one, other):
     return one is other or control.truth(_compare("Eq", one, other))
 
 
-def unpacked(value):
-    """What ``*value`` or ``**value`` takes apart."""
+def unpacked(value, named=False):
+    """What ``*value`` takes apart, or ``**value`` where items have names."""
     check_keys(value, "the items")
     if not hasattr(type(value), "keys"):
+        if named:
+            raise TypeError(f"{here()}: {called_by_python(value)!r} object is not a mapping")
         return iteration.own_items(value)
     seen_by(value, "__iter__", "keys", "__getitem__", followed=False)
     return value

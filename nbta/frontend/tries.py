@@ -69,21 +69,29 @@ def check_raising(what, *errors) -> None:
         )
 
 
-def check_index(array, key) -> None:
+def check_index(array, key) -> bool:
     """Raise what Python does in a `try` that waits for it, of an index that Python knows.
 
-    Lengths are asked for, so that a new trace begins where they are open.
+    Lengths are asked for, so that a new trace begins where they are open. The result says whether
+    a handler waits for the error of one index that only the run knows.
     """
     if not any(_catches(kinds(), IndexError) for kinds in _tries.around):
-        return
+        return False
+    if _is_run_index(key) and (isinstance(array, list | tuple) or getattr(array, "ndim", 0)):
+        return True
     if not isinstance(array, Tensor) or array.shape is None:
-        return
+        return False
     parts = key if isinstance(key, tuple) else (key,)
     if not all(type(part) is int for part in parts) or len(parts) > (array.ndim or 0):
-        return
+        return False
     for axis, (part, length) in enumerate(zip(parts, array.shape, strict=False)):
         if not (-length <= part < length):
             raise IndexError(f"{here()}: index {part} is out of bounds for axis {axis}")
+    return False
+
+
+def _is_run_index(key):
+    return isinstance(key, Tensor) and key.spec.rank == 0 and key.dtype.kind in "iu"
 
 
 def check_math(name, module) -> None:

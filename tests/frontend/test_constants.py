@@ -182,6 +182,7 @@ def test_a_run_gives_and_prints_the_constant():
         assert shown.getvalue() == 2 * expected.getvalue()
 
 
+@pytest.mark.usefixtures("long_loops")
 def test_what_no_run_can_choose_is_refused():
     def summed(x):
         label = "a"

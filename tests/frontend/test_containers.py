@@ -53,9 +53,21 @@ def test_right_in_generated_code(f):
     checks.check_of_an_array(f, containers.X, compiled=True)
 
 
+@pytest.mark.usefixtures("long_loops")
 @pytest.mark.parametrize("name", NOT_YET)
 def test_refused(name):
     checks.check_refused(getattr(containers, name), containers.X, NOT_YET[name])
+
+
+@pytest.mark.parametrize("name", NOT_YET)
+def test_right_or_refused_in_short_loops(name):
+    """Where Python makes the iterations, what it gives is right."""
+    f = getattr(containers, name)
+    try:
+        nbta.function(f, compiled=False)(containers.X.copy())
+    except nbta.NbtaError:
+        return checks.check_refused(f, containers.X, NOT_YET[name])
+    return checks.check_of_an_array(f, containers.X, False)
 
 
 def test_what_a_function_is_given_stays_as_it_is_if_that_does_not_change_it():

@@ -312,6 +312,7 @@ REFUSALS = [
 ]
 
 
+@pytest.mark.usefixtures("long_loops")
 @pytest.mark.parametrize("case", REFUSALS)
 def test_refused(case):
     refused_rightly(case)

@@ -144,20 +144,56 @@ def lists_of_python(x):
     return rows[1][1] + rows[0][0] + sum(more[1])
 
 
-@refused("keep the index in a variable")
+@right
 def chosen_in_a_branch(x):
     rows = [[x[0], x[1]], [x[1], x[2]]]
     row = rows[0]
     if x[0] < 0.5:
         row = rows[int(x[3] * 2)]
     row[0] = x[4]
-    return rows[1][0]
+    return rows[1][0] * x[5] + row[1]
 
 
-@refused(r"\.count\(\) of a list that is chosen .* a 2-D array with a count")
+@right
+def rows_that_change_places(x):
+    a = [[x[0], x[1]], [x[2], x[3]], [x[4], x[0] * x[1]]]
+    row, p = a[0], int(x[1] * 1.5) + 1
+    a[0], a[p] = a[p], a[0]
+    row[0] *= 5.0
+    a[0][1] += 2.0
+    held = a[p]
+    a[p] = a[1]
+    a[1] = held
+    held[1] *= x[2]
+    return sum((i + 1) * (j + 2) * v for i, r in enumerate(a) for j, v in enumerate(r)) + row[1]
+
+
+@right
+def rows_that_change_places_in_branches(x):
+    n, sign = 3, 1.0
+    a = [[x[(2 * i + j) % 5] + 0.1 * i * j for j in range(n)] for i in range(n)]
+    b = [1.0, x[0], 2.0]
+    for i in range(n):
+        p = i
+        for r in range(i + 1, n):
+            if abs(a[r][i]) > abs(a[p][i]):
+                p = r
+        if p != i:
+            a[i], a[p] = a[p], a[i]
+            b[i], b[p] = b[p], b[i]
+            sign = -sign
+        for r in range(i + 1, n):
+            f = a[r][i] / a[i][i]
+            for c in range(i, n):
+                a[r][c] -= f * a[i][c]
+            b[r] -= f * b[i]
+    return sign * a[0][0] * a[1][1] + b[1]
+
+
+@right
 def counted(x):
     rows = [[x[0], x[1]], [x[1], x[2]]]
-    return rows[int(x[3] * 2)].count(1.0) * x[0]
+    return rows[int(x[3] * 2)].count(x[1]) * x[0] + rows[int(x[3] * 2)].index(x[1]) * x[2]
 
 
 @refused("compare indices")
@@ -291,6 +327,7 @@ def test_right(name, compiled):
     check_grads(traced, (X,), order=1)
 
 
+@pytest.mark.usefixtures("long_loops")
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name):
     """The error names the line and says what to do."""

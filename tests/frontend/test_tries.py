@@ -421,7 +421,7 @@ def _raises_in_a_branch(x):
 def _raises_in_a_loop(x):
     total, held = 0.0, {}
     try:
-        for v in x:
+        for v in x[x > -9.0]:
             total = total + held["missing"] * v
     except KeyError:
         total = x[0] * 3.0

@@ -143,17 +143,6 @@ def heap_of_tuples_that_grows(x):
 case("tuple", "a list of its own")(heap_of_tuples_that_grows)
 
 
-def remove_from_a_list(x):
-    kept = [0.0, 1.0]
-    for i in range(len(x)):
-        kept.append(x[i])
-        kept.remove(kept[0])  # here
-    return kept[0] + len(kept)
-
-
-case("kept|remove", "pop|append|array")(remove_from_a_list)
-
-
 def object_array(x):
     a = np.empty(3, dtype=object)  # here
     for i in range(3):
@@ -240,11 +229,11 @@ case("interp|format_float_positional", "nbta|opaque|concrete|argument")(library_
 def mean_of_another_library(x):
     s = 0.0
     for i in range(len(x)):
-        s += statistics.mean([x[i], x[0]])  # here
+        s += statistics.harmonic_mean([x[i], x[0]])  # here
     return s
 
 
-case("mean", "nbta.mean")(mean_of_another_library)
+case("harmonic_mean", "write it with other functions")(mean_of_another_library)
 
 
 def one_object_of_two(x):
