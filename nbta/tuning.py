@@ -552,15 +552,15 @@ MOST_PACKED = _row(
 )  # fmt: skip
 SHORTEST_RUN = _row(
     16, "iterations", "runtime.runs",
-    "Fewer are not worth a look at the states of all their slots, which takes 3 ns.",
+    "Fewer are not worth a look at the states of all their slots.",
 )  # fmt: skip
 LONGEST_RUN = _row(
     1024, "iterations", "runtime.runs",
-    "Looked ahead at a time, in 50 ns: what a loop that is left early may waste.",
+    "Looked ahead at a time: what a loop that is left early may have looked at for nothing.",
 )  # fmt: skip
 LONGEST_VERSION = _row(
     500, "statements", "runtime.loop_versions",
-    "Of a loop that is copied, at most: compiling it takes twice as long.",
+    "Of a loop that is copied, at most: the copy is compiled, too.",
 )  # fmt: skip
 FIRST_RESERVE = _row(
     1 << 30, "bytes of address space", "runtime.buffers",
