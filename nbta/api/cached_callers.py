@@ -44,7 +44,8 @@ def names_of(kind: Any, caller: str = "") -> Names:
         What compiled code made of a function has the names of that, with the steps from there.
         None where a tuple has it, by whose place a caller may count on it.
     """
-    base, steps = kind.function, []
+    steps: list[Any] = []
+    base = kind.function
     while kind is not None and kind.made_of is not None:
         steps.insert(0, kind.made_of[0])
         base = kind.made_of[1]()
@@ -117,7 +118,7 @@ _DERIVATIVES = {
     "value": derivatives.value_of,
 }
 #: What makes a function of one, by name.
-MAKERS = {
+MAKERS: dict[str, Any] = {
     "function": tracing.function,
     "grad": derivatives.grad,
     "value_and_grad": derivatives.value_and_grad,

@@ -13,6 +13,8 @@ Functions whose calls may need Python say so, too: a type without a value, whose
 what a variable of it stands for. A compiled function that calls such a one counts as one.
 """
 
+import importlib
+import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +39,7 @@ from nbta.runtime.numba_private import (
     compute_cfg_from_blocks,
     compute_live_map,
     compute_use_defs,
+    cpu_target,
     environments_of,
     get_call_table,
     ir,
@@ -215,6 +218,22 @@ report = _around_loops(
 
 
 # Where they go.
+
+
+@register_rewrite("before-inference")
+class _Namespace(Rewrite):
+    """Import what compiled code calls by its name in nbta, which is imported when first used."""
+
+    def match(self, func_ir, block, typemap, calltypes):
+        """Look for a variable that is nbta."""
+        whole = sys.modules.get("nbta")
+        named = [s.value for s in block.find_insts(ir.Assign)]
+        named = [each.value for each in named if isinstance(each, ir.Global | ir.FreeVar)]
+        if "nbta.namespace" not in sys.modules and any(each is whole for each in named):
+            importlib.import_module("nbta.namespace")
+            cpu_target.typing_context.refresh()
+            cpu_target.target_context.refresh()
+        return False
 
 
 # The rewrite in `extension` is registered, and so runs, before this one: it replaces blocks.
