@@ -405,7 +405,7 @@ REASONS = [
     ),
 ]
 #: Status codes of kernels, which are places in that table; compiled code takes them from here too.
-STATUS = namedtuple("STATUS", [row.reason for row in REASONS])(*range(len(REASONS)))
+STATUS: Any = namedtuple("STATUS", [row.reason for row in REASONS])(*range(len(REASONS)))
 
 
 #: What Python's lists do and arrays do not, with Python's words for it and what to write instead:
