@@ -224,15 +224,20 @@ report = _around_loops(
 class _Namespace(Rewrite):
     """Import what compiled code calls by its name in nbta, which is imported when first used."""
 
+    #: Whether Numba looked for new functions after that. It does when a compilation begins, and the
+    #: import may come later in one, as what looks at nbta's attributes imports it, too.
+    _is_known = False
+
     def match(self, func_ir, block, typemap, calltypes):
         """Look for a variable that is nbta."""
         whole = sys.modules.get("nbta")
         named = [s.value for s in block.find_insts(ir.Assign)]
         named = [each.value for each in named if isinstance(each, ir.Global | ir.FreeVar)]
-        if "nbta.namespace" not in sys.modules and any(each is whole for each in named):
+        if not _Namespace._is_known and any(each is whole for each in named):
             importlib.import_module("nbta.namespace")
             cpu_target.typing_context.refresh()
             cpu_target.target_context.refresh()
+            _Namespace._is_known = True
         return False
 
 

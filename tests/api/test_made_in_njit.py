@@ -1,6 +1,8 @@
 """Derivatives that ``@njit`` functions make themselves, as by ``nbta.grad(f)``."""
 
 import collections
+import subprocess
+import sys
 
 import numba
 import numpy as np
@@ -136,6 +138,23 @@ def test_batches():
         return nbta.value_and_grad(distance, batch_axis=(None, 0))(q, data)
 
     alike(compiled, X, np.arange(12.0).reshape(4, 3))
+
+
+FIRST = """
+import numba, nbta
+
+def cube(x):
+    return x**3
+
+print(numba.njit(lambda x: nbta.grad(cube)(x))(2.0))
+"""
+
+
+def test_the_first_use_of_nbta_may_be_in_compiled_code():
+    """Twice, as whether something compiles before that depends on caches."""
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True)
+        assert (done.stdout, done.stderr) == ("12.0\n", "")
 
 
 # Mistakes.
