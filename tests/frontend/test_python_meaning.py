@@ -644,7 +644,7 @@ def asks_who_a_float_is(x):
     return x if y is x else 2.0 * x
 
 
-@refused("a list cannot be sorted")
+@right(2.5, 0.5)
 def sorts_equal_keys(x):
     return sorted([(1, x), (1, x * x)])[0][1]
 
