@@ -654,6 +654,7 @@ def _taken_by(kind, args, kwargs):
     if kind in (tuple, set, frozenset, deque):
         args = tuple(map(iteration.own_items, args))
         if args and _is_filled(args[0]):
+            args[0].ask_length()
             name = kind.__name__
             raise UnimplementedError(
                 f"{here()}: only the run knows how many items this {name} has; use list(...), or "

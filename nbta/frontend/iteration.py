@@ -343,9 +343,8 @@ def repeated(items, number):
 def sorted_list(array, reverse):
     """The items of an array in ascending or descending order, as a list."""
     count, found = array.length, wrapped(sort(native.plain(array)))
-    count = as_tensor(count)
     item = (lambda k: found[count - 1 - k]) if reverse else (lambda k: found[k])
-    return comprehension(item, None, Range(0, count, 1))
+    return comprehension(lambda each: each, None, Indexed(count, item))
 
 
 def part_of(values, key):

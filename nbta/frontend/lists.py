@@ -216,6 +216,11 @@ class Listing(list):
     #: What has copies of its items, as it is an item of a list that a loop fills.
     copied_in = ()
 
+    def ask_length(self):
+        """Begin the trace again with the length known, if it is that of an argument."""
+        if isinstance(self.length, Number):
+            self.length.ask_again()
+
     def lose(self):
         """Refuse to be read from now on, as an item of a copy was assigned."""
         self.__class__ = Lost
@@ -507,7 +512,8 @@ class Listing(list):
             self.delete(key)
 
     def refuse(self, what):
-        """Say what cannot be done once a loop fills the list."""
+        """Say what cannot be done once a loop fills the list, if no new trace knows its length."""
+        self.ask_length()
         raise UnimplementedError(
             f"{here()}: {what} of a list that a loop appends to, whose length only the run knows; "
             f"append, extend, insert, pop, del, remove, sort, reverse, clear, index, count, len, "

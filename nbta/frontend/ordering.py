@@ -19,7 +19,7 @@ from nbta.frontend.list_items import item_at
 from nbta.frontend.lists import Listing, Rows, listing
 from nbta.frontend.maybe import is_number
 from nbta.frontend.problems import here
-from nbta.frontend.ranges import Indexed, Range
+from nbta.frontend.ranges import Indexed
 from nbta.ops.axes.reductions import argmax, argmin
 from nbta.ops.axes.sorting import argsort, lexsort, sort
 from nbta.ops.core.arithmetic import greater, where
@@ -45,7 +45,7 @@ def in_order(items, key=None, reverse=False) -> Listing:
         return sorted_list(items.stacked() if _is_filled(items) else items, reverse)
     given = comprehension(_identity if key is None else key, None, found)
     order = _order(_checked_columns(given), reverse)
-    return comprehension(lambda k: found.item(order[k]), None, Range(0, as_tensor(found.count), 1))
+    return comprehension(_identity, None, Indexed(found.count, lambda k: found.item(order[k])))
 
 
 def _identity(item):

@@ -80,11 +80,15 @@ class Number(Tensor):
         """Begin the trace again with the value known, or refuse; it never comes back."""
         raise self._refusal(what)
 
-    def _refusal(self, what):
-        """The error where a new trace would not tell the value either."""
+    def ask_again(self):
+        """Begin the trace again with the value known; return where that would not tell it."""
         lengths = self._home.root.lengths
         if lengths is not None:
             lengths.ask(self.sources)
+
+    def _refusal(self, what):
+        """The error where a new trace would not tell the value either."""
+        self.ask_again()
         origin = "lengths of symbolic tensors"
         if self.place:
             origin = f"axis {self.place[1]} of {self.place[0].name!r}, a symbolic tensor"

@@ -112,7 +112,18 @@ def _slope(f):
     return nbta.grad(lambda x: nbta.sum(f(x)))
 
 
+@nbta.custom_jvp
+def _squared(x):
+    return x * x
+
+
+@_squared.tangent
+def _along(dx, x, y):
+    return 2.0 * x * dx
+
+
 CASES |= {
+    "CustomJvp": [(_squared, [A])],
     "ScatterSlice": [(nbta.grad(lambda x: nbta.sum(x[1:] ** 3)), [A])],
     "DynamicAddSlice": [
         (

@@ -815,6 +815,15 @@ def properties_of_objects(x):
 
 
 @corner
+def lists_as_long_as_an_array(x):
+    first, *_, last = [np.cos(9 * v) for v in x]
+    largest, *_, smallest = sorted(x * x, reverse=True)
+    by_key, *_ = sorted(x, key=lambda v: -v * v)
+    weighted = sum((k + 1) * v for k, v in zip(range(50), sorted(x)))
+    return first * last + largest * smallest + by_key * tuple(sorted(x))[1] + weighted
+
+
+@corner
 def numbers_in_order(x):
     out, s = x.copy(), 0.0
     for i in range(1, len(x) - 1):
