@@ -313,8 +313,9 @@ def comprehension(item, test, items, only_reads=False):
             raise
         return comprehension(item, test, list(elements(indexed(items))))
     count = known.count if known is not None else None
-    if test is None and found.array is not None and isinstance(count, Number):
-        found.length = count  # which says of the array what it is as long as
+    if test is None and found.array is not None and isinstance(count, int | Number):
+        # A number of the run says of the array what it is as long as.
+        found.length = count if isinstance(count, Number) else as_tensor(np.int64(count))
     return found
 
 

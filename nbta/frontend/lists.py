@@ -44,7 +44,8 @@ from nbta.ops.axes.reductions import max as reduce_max
 from nbta.ops.axes.truths import all as reduce_all
 from nbta.ops.core.arithmetic import equal, less, less_equal, logical_and, maximum, minimum, where
 from nbta.ops.core.checks import ASSERT, after, first_token
-from nbta.ops.core.dispatch import apply, as_tensor
+from nbta.ops.core.dimensions import outside
+from nbta.ops.core.dispatch import CONSTANT, apply, as_tensor
 from nbta.ops.core.filling import arange
 from nbta.ops.core.shaping import INT64, cast, reshape
 from nbta.ops.indexing.joining import stack
@@ -477,9 +478,12 @@ class Listing(list):
         return wrapped(found)
 
     def __iter__(self):
-        if self.array is not None:
+        if self.array is None:
+            return super().__iter__()
+        length = outside(self.length)
+        if length.op.record is not CONSTANT:
             self.refuse("a loop of Python's own")
-        return super().__iter__()
+        return map(self.item, range(int(length.op.attrs["value"])))
 
     def __copy__(self):
         return self.copy()

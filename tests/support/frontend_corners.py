@@ -820,7 +820,14 @@ def lists_as_long_as_an_array(x):
     largest, *_, smallest = sorted(x * x, reverse=True)
     by_key, *_ = sorted(x, key=lambda v: -v * v)
     weighted = sum((k + 1) * v for k, v in zip(range(50), sorted(x)))
-    return first * last + largest * smallest + by_key * tuple(sorted(x))[1] + weighted
+    pairs = zip([0.5 * k for k in range(12)], [v * v for v in x], [2.0, 0.5] * 6)
+    return (
+        first * last
+        + largest * smallest
+        + by_key * tuple(sorted(x))[1]
+        + weighted
+        + sum(a * b * c for a, b, c in pairs)
+    )
 
 
 @corner
