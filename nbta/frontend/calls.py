@@ -156,12 +156,29 @@ def call(function, /, *args, **kwargs):
         return function(*args, **kwargs)
     special = _special_of(function)
     if any(isinstance(arg, iteration.Generator) for arg in args):
+        ours = _going_along(function, args, kwargs)
+        if ours is not None:
+            return _converted(ours, tuple(map(iteration.run_range, args)), kwargs)
         args = _with_lists(function, args)
     if special is not None:
         for arg in args if function not in _OF_CLASSES else ():
             check_keys(arg, f"{function.__name__}()")
         return special(*args, **kwargs)
     return _called(function, args, kwargs)
+
+
+def _going_along(function, args, kwargs):
+    """What takes a user's generator item by item, as it may go on for ever; None for others."""
+    places = [k for k, arg in enumerate(args) if isinstance(arg, iteration.Yielding)]
+    if len(places) != 1:
+        return None
+    if function is zip and not kwargs and len(args) > 1:
+        others = args[: places[0]] or args[1:]
+        if places[0] in (0, len(args) - 1) and all(map(iteration.has_places, others)):
+            return followed.zip_last if places[0] else followed.zip_first
+        return None
+    is_one = isinstance(function, type) and function in followed.OF_GENERATORS
+    return followed.OF_GENERATORS[function] if is_one else None
 
 
 def _with_lists(function, args):

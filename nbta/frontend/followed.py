@@ -5,12 +5,13 @@ They take what those of the same name take; `FUNCTIONS` and `OF_PYTHON` say whic
 that is open.
 """
 
-# ruff: noqa: RUF046
+# ruff: noqa: RUF046, SIM113 (enumerate is among them)
 
 from __future__ import annotations
 
 import bisect
 import heapq
+import itertools
 import math
 import statistics
 
@@ -334,6 +335,72 @@ def stdev(data, xbar=None):
     return math.sqrt(variance(data, xbar))
 
 
+# Of generators, which may go on for ever.
+
+
+def islice(items, *bounds):
+    """`itertools.islice`, which takes no item after the last one that it gives."""
+    start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    start, step = 0 if start is None else start, 1 if step is None else step
+    place = 0
+    if stop is None or stop > 0:
+        for item in items:
+            if place >= start and (place - start) % step == 0 and (stop is None or place < stop):
+                yield item
+            place += 1
+            if stop is not None and place >= stop:
+                break
+
+
+def takewhile(predicate, items):
+    """`itertools.takewhile`."""
+    for item in items:
+        if not predicate(item):
+            break
+        yield item
+
+
+def counted(items, start=0):
+    """`enumerate`."""
+    place = start
+    for item in items:
+        yield place, item
+        place += 1
+
+
+def zip_first(items, *after):
+    """`zip` of a generator before other columns: it takes an item more than the shortest has."""
+    count, place = _shortest(after), 0
+    for item in items:
+        if place >= count:
+            break
+        yield (item, *[column[place] for column in after])
+        place += 1
+
+
+def zip_last(*columns):
+    """`zip` of a generator after other columns."""
+    *before, items = columns
+    count, place = _shortest(before), 0
+    if count > 0:
+        for item in items:
+            yield (*[column[place] for column in before], item)
+            place += 1
+            if place >= count:
+                break
+
+
+def _shortest(columns):
+    count = len(columns[0])
+    for column in columns[1:]:
+        count = min(count, len(column))
+    return count
+
+
+#: What goes along an iterator, and what is followed where that is a user's generator.
+OF_GENERATORS = {
+    itertools.islice: islice, itertools.takewhile: takewhile, enumerate: counted,
+}  # fmt: skip
 #: Functions of Python's modules, and what is followed where they are given what a run knows.
 OF_PYTHON = {
     heapq.heappush: heappush, heapq.heappop: heappop, heapq.heapreplace: heapreplace,

@@ -133,6 +133,16 @@ def indexed(items):
     return None
 
 
+def has_places(items) -> bool:
+    """Whether its items are found by their number, and may be read once more."""
+    return isinstance(items, list | tuple | range | np.ndarray | Tensor)
+
+
+def run_range(items):
+    """A range of Python's as one of which only the run may know the place; others as they are."""
+    return _PlainRange(items) if isinstance(items, range) else items
+
+
 class _PlainRange(Range):
     """A range of Python's."""
 

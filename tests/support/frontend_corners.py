@@ -819,8 +819,8 @@ def lists_as_long_as_an_array(x):
     first, *_, last = [np.cos(9 * v) for v in x]
     largest, *_, smallest = sorted(x * x, reverse=True)
     by_key, *_ = sorted(x, key=lambda v: -v * v)
-    weighted = sum((k + 1) * v for k, v in zip(range(50), sorted(x)))
-    pairs = zip([0.5 * k for k in range(12)], [v * v for v in x], [2.0, 0.5] * 6)
+    weighted = sum((k + 1) * v for k, v in zip(range(50), sorted(x), strict=False))
+    pairs = zip([0.5 * k for k in range(12)], [v * v for v in x], [2.0, 0.5] * 6, strict=False)
     return (
         first * last
         + largest * smallest

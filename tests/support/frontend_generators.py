@@ -5,6 +5,8 @@ Each program may be refused, by an error that names the file, but gives no other
 
 # ruff: noqa: B007, B905, SIM113  (as users write)
 
+import itertools
+
 import numpy as np
 
 PROGRAMS = []
@@ -308,3 +310,46 @@ def into_a_dict(x):
 @program
 def as_a_tuple(x):
     return sum(tuple(running(x)))
+
+
+def terms(v, taken):
+    """The series of a sine, without an end; ``taken`` gets each term that was asked for."""
+    term, k = v, 1.0
+    while True:
+        taken.append(term)
+        yield term
+        term = -term * v * v / ((k + 1.0) * (k + 2.0))
+        k += 2.0
+
+
+@program
+def parts_of_what_has_no_end(x):
+    out, taken = 0.0, []
+    for term in itertools.islice(terms(x[0], taken), 5):
+        out = out * 0.5 + term
+    out += sum(itertools.islice(terms(x[1], taken), 1, 9, 3))
+    out += sum(itertools.takewhile(lambda term: abs(term) > 1e-6, terms(x[2], taken)))
+    none = sum(itertools.islice(terms(x[3], taken), 0))
+    return out * sum(taken) + len(taken) + none
+
+
+@program
+def numbers_of_what_has_no_end(x):
+    out, taken = 0.0, []
+    for k, term in enumerate(terms(x[0], taken), 2):
+        out += k * term
+        if abs(term) < 1e-9:
+            break
+    return out * sum(taken) + len(taken)
+
+
+@program
+def partners_of_what_has_no_end(x):
+    out, taken = 0.0, []
+    for weight, term in zip(x, terms(x[1], taken)):
+        out += weight * term
+    for term, k, weight in zip(terms(x[2], taken), range(4), (2.0, 3.0, 5.0)):
+        out += weight * term * k
+    for k, term in zip(range(0), terms(x[3], taken)):
+        out += term
+    return out * sum(taken) + len(taken)
