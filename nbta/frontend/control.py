@@ -14,7 +14,7 @@ import reprlib
 import threading
 import types
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -1234,7 +1234,9 @@ def loop_or_iterations(items, body, flags, names, get, set_, as_loop):
         return as_loop()
     refused, made = current().root.cache.setdefault(_REFUSED, set()), grown_lists()
     if body.__code__ in refused:
-        return _counted_iterations(items, body, flags, names, get, set_)
+        with suppress(TooManyError):  # the loop says why it cannot be one
+            return _counted_iterations(items, body, flags, names, get, set_)
+        put_back_lists(made)
     try:
         return as_loop()
     except Exception as error:
@@ -1247,8 +1249,8 @@ def loop_or_iterations(items, body, flags, names, get, set_, as_loop):
     return None
 
 
-class TooManyError(Exception):
-    """Iterations would make too many operations."""
+class TooManyError(BaseException):
+    """Iterations would make too many operations; no handler of the user's takes it up."""
 
 
 def _counted_iterations(items, body, flags, names, get, set_):

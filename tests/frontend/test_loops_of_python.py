@@ -204,3 +204,21 @@ def test_texts_that_patterns_ask_for():
         return sum(area(shape) for shape in shapes)
 
     checks.check_of_an_array(f, X, False)
+
+
+def test_a_loop_that_was_short_elsewhere_says_why_it_cannot_be_a_loop_of_the_graph():
+    def by_key(x, n):
+        seen = {}
+        for k in range(n):
+            seen[k % 3] = seen.get(k % 3, 0.0) + x[0] * k
+        return seen[0] + 2.0 * seen[1]
+
+    def caught(x):
+        try:
+            return by_key(x, 12) + by_key(x, 5000)
+        except Exception:
+            return 0.0
+
+    for f in (lambda x: by_key(x, 12) + by_key(x, 5000), caught):
+        with pytest.raises(nbta.InvalidArgumentError, match="looked up in a dict"):
+            nbta.function(f, compiled=False)(X)
