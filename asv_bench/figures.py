@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "figures"
 PEERS, PLOT, BARS = FOLDER / "peers.json", FOLDER / "peers.svg", FOLDER / "bars.json"
 CHART = FOLDER / "chart.svg"
+SCALE = FOLDER / "scale.json"
 #: Sorts for a figure for the machine's unrest.
 SORTS = 15
 #: Load a processor from which on other work must have been running: a measurement makes about one.
@@ -125,7 +126,8 @@ def spread(values):
 
 def quantity(seconds):
     """A time as people read it."""
-    unit, scale = ("s", 1) if seconds >= 1 else ("ms", 1e3) if seconds >= 1e-3 else ("us", 1e6)
+    units = ("s", 1), ("ms", 1e3), ("us", 1e6), ("ns", 1e9)
+    unit, scale = next(((u, s) for u, s in units if seconds * s >= 1), units[-1])
     return f"{number(seconds * scale)} {unit}"
 
 

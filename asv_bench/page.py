@@ -15,9 +15,11 @@ PAGE = figures.ROOT / "docs" / "performance.md"
 def sections():
     """Of each marker, the text after it."""
     peers, reached = figures.read(figures.PEERS), figures.read(figures.BARS)
+    scaled = figures.read(figures.SCALE)
     return {
         "bars": f"{figures.described(reached)}\n\n{bars.table(reached)}",
         "peers": "\n\n".join([figure(), about(peers), table.tables(peers)]),
+        "scale": f"{figures.described(scaled)}\n\n{scale(scaled)}",
     }
 
 
@@ -33,6 +35,22 @@ def about(rows):
     samples = [len(peer["samples"]) for row in rows for peer in row["peers"] if "samples" in peer]
     after = f"Samples of each: {min(samples)} to {max(samples)}."
     return f"{figures.described(rows)}\n{after}\nVersions: {table.versions(rows)}."
+
+
+def scale(rows):
+    """Runs at several sizes, a line each: what grows faster than its work takes longer an item."""
+    lines = [
+        [
+            "" if place else row["title"],
+            f"{run['size']:,}",
+            figures.quantity(run["cpu"]),
+            figures.quantity(run["cpu"] / run["size"]),
+            f"{run['peak'] / 1e6:,.0f} MB",
+        ]
+        for row in rows
+        for place, run in enumerate(row["runs"])
+    ]
+    return figures.table(["what", "how many", "CPU time", "of each", "peak memory"], lines)
 
 
 def filled(text, texts):

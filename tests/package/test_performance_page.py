@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from asv_bench import bars, figures, page
+from asv_bench import bars, figures, page, scale
 from asv_bench.peers import __main__ as command
 from asv_bench.peers import cases, crew, plot, startup, table
 
@@ -224,3 +224,11 @@ def test_ratios_to_the_bars_follow_from_samples(row):
         }
         assert met == ("yes" if reached[unit] <= float(limit) else "no")
         assert bars.met(row) == (met == "yes")
+
+
+def test_a_scale_job_checks_its_result_and_says_what_it_took():
+    job = scale.JOBS[0]
+    run = scale.measure(job, 1000)
+    assert (run["size"], run["cpu"] > 0, run["peak"] > 1 << 20) == (1000, True, True)
+    lines = page.scale([{"title": job.title, "runs": [run]}]).splitlines()
+    assert lines[2].startswith(f"| {job.title} | 1,000 | ")
