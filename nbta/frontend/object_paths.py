@@ -16,6 +16,7 @@ import numpy as np
 from nbta.frontend import native
 from nbta.frontend.array_wrappers import ArrayWrapper, cells_of, frames
 from nbta.frontend.containers import own_attributes
+from nbta.frontend.lists import Lost
 from nbta.graph.graph import current, lies_in
 from nbta.graph.operation import Tensor
 
@@ -83,7 +84,7 @@ def _parts(owner):
         found = [(("contents", ""), _contents(owner))]
     elif isinstance(owner, dict):
         found = [(("item", key), part) for key, part in dict.items(owner)]
-    elif isinstance(owner, list | tuple) and native.is_python(owner):
+    elif _is_read_by_python(owner):
         kind = list if isinstance(owner, list) else tuple
         found = [(("item", k), part) for k, part in enumerate(kind.__iter__(owner))]
     else:
@@ -114,11 +115,17 @@ def _part(owner, step):
         return (own_attributes(owner) or {}).get(name)
     if isinstance(owner, dict):
         return dict.get(owner, name)
-    held = isinstance(owner, list | tuple) and native.is_python(owner)
-    if not held or type(name) is not int:
+    if not _is_read_by_python(owner) or type(name) is not int:
         return None
     kind = list if isinstance(owner, list) else tuple
     return kind.__getitem__(owner, name) if name < kind.__len__(owner) else None
+
+
+def _is_read_by_python(owner):
+    """Whether it is a list or a tuple whose items Python has; a list that is lost has none."""
+    return (
+        isinstance(owner, list | tuple) and not isinstance(owner, Lost) and native.is_python(owner)
+    )
 
 
 def _contents(cell):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from frontend_checks import check_of_an_array
 from numba import njit
 
 import nbta
@@ -158,10 +159,18 @@ REFUSED = {
 }
 
 
+@pytest.mark.usefixtures("long_loops")
 @pytest.mark.parametrize("f", REFUSED, ids=lambda f: f.__name__)
 def test_lists_under_two_names_are_no_wrong_number(f):
     with pytest.raises(nbta.NbtaError, match=REFUSED[f]):
         nbta.value_and_grad(f, compiled=False)(X)
+
+
+@pytest.mark.parametrize(
+    "f", [changed_after_it_was_appended, read_after_the_copy_was_assigned, grown_later]
+)
+def test_short_loops_over_lists_under_two_names_are_pythons(f):
+    check_of_an_array(f, X, compiled=False)
 
 
 def parts_by_bounds_of_the_run(x):
