@@ -72,8 +72,8 @@ FAULTS = [
     Fault(
         "gradients",
         "the derivative of tanh",
-        '"Tanh", np.tanh, lambda x, y: 1 - square(y)',
-        '"Tanh", np.tanh, lambda x, y: 1 - y',
+        "np.tanh,\n    lambda x, y: 1 - square(y)",
+        "np.tanh,\n    lambda x, y: 1 - y",
         "ops_elementwise",
     ),
     Fault(
