@@ -75,11 +75,14 @@ class Frame:
     explicit : bool
         Whether the block is a function that the user gave to `nbta.while_loop` or its like: arrays
         from outside of it are values there, as they are outside of graphs.
+    taken : dict or None
+        Iterators from before that a block of a branch went along, by identity; None in loops.
     """
 
-    def __init__(self, explicit=False, traced=False):
+    def __init__(self, explicit=False, traced=False, of_branch=False):
         self.start, self.changed, self.explicit = next(_serials), {}, explicit
         self.traced, self.spent = traced, None
+        self.taken = {} if of_branch else None
         self.places, self._born, self._linked = {}, {}, []
         self._graph, self._order = current(), None
         self._first = 0 if self._graph is None else len(self._graph.operations)
@@ -374,6 +377,27 @@ def spend(items, reason) -> None:
     if is_older(items):
         for frame in _frames.stack:
             frame.spent = frame.spent or reason
+
+
+def take_in_branches(items, reason) -> bool:
+    """Note that blocks of branches go along an iterator from before, which no loop around does.
+
+    Whether there are such blocks. The iterator is as it was after each.
+    """
+    found = False
+    for frame in reversed(_frames.stack):
+        if id(items) in frame._born:
+            break
+        if frame.traced:
+            if frame.taken is None or id(items) in frame.taken:
+                raise invalid("effect", reason)
+            frame.taken[id(items)], found = items, True
+    return found
+
+
+def is_taken_in_branches(items) -> bool:
+    """Whether a branch that is traced went along an iterator from before."""
+    return any(frame.taken and id(items) in frame.taken for frame in _frames.stack)
 
 
 def is_of_now(value) -> bool:

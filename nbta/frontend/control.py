@@ -8,6 +8,7 @@ until what was assumed is so.
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 import reprlib
@@ -90,6 +91,7 @@ from nbta.frontend.object_paths import ObjectPaths
 from nbta.frontend.problems import here, is_pythons
 from nbta.frontend.raising import is_numbas
 from nbta.frontend.ranges import Range
+from nbta.frontend.taken import note_taken
 from nbta.frontend.tensor_array_wrappers import (
     TensorArrayWrapper,
     Unknown,
@@ -566,7 +568,7 @@ def _run_block(block, entry, get, set_, count):
     """Run a block of a branch, and put everything back."""
     if set_ is not None:
         set_(entry)
-    with Frame(traced=True) as frame:
+    with Frame(traced=True, of_branch=True) as frame:
         try:
             block()
             return Outcome(get(), count, frame)
@@ -741,6 +743,9 @@ def _both_blocks(pred, then, orelse, names, get, set_, known=frozenset()):
             return _both_blocks(pred, then, orelse, *state, known | places.keys())
         merged = _Merge(as_tensor(pred), entry, names, outcomes, branches)
         values = joined_branches("if", as_tensor(pred), branches, LABELS, merged.columns, scope)
+    for outcome in outcomes:
+        for iterator in outcome.frame.taken.values():
+            note_taken(iterator, True)
     return merged.finish(values, set_)
 
 
@@ -1336,13 +1341,15 @@ def guarded_iterations(items, body, flags, names, get, set_):
     """Iterations over what only Python knows, each in a branch once a flag is traced."""
     for item in items:
         ended = any_flag(flags())
-        if not is_traced(ended):
-            if ended:
-                return
-            body(item)
+        if is_traced(ended):
+            if isinstance(items, itertools.cycle):
+                message = "a loop over itertools.cycle that only the run ends"
+                raise UnimplementedError(f"{here()}: {message}; write it with a counter")
+            _branch(logical_not(ended), _with(body, item), _nothing, names, get, set_)
         else:
-            block = _with(body, item)
-            _branch(logical_not(ended), block, _nothing, names, get, set_)
+            body(item)
+        if any_flag(flags()) is True:  # no more is taken of an iterator
+            break
 
 
 def _with(body, item):

@@ -339,16 +339,20 @@ def stdev(data, xbar=None):
 
 
 def islice(items, *bounds):
-    """`itertools.islice`, which takes no item after the last one that it gives."""
+    """`itertools.islice`: of items until the larger of ``start`` and ``stop``, and no more."""
     start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     start, step = 0 if start is None else start, 1 if step is None else step
-    place = 0
-    if stop is None or stop > 0:
+    if start < 0 or (stop is not None and stop < 0):
+        raise ValueError("Indices for islice() must be None or an integer: 0 <= x <= sys.maxsize.")
+    if step < 1:
+        raise ValueError("Step for islice() must be a positive integer or None.")
+    place, end = 0, None if stop is None else max(start, stop)
+    if end is None or end > 0:
         for item in items:
             if place >= start and (place - start) % step == 0 and (stop is None or place < stop):
                 yield item
             place += 1
-            if stop is not None and place >= stop:
+            if end is not None and place >= end:
                 break
 
 
@@ -358,6 +362,13 @@ def takewhile(predicate, items):
         if not predicate(item):
             break
         yield item
+
+
+def count(start, step):
+    """`itertools.count`."""
+    while True:
+        yield start
+        start += step
 
 
 def counted(items, start=0):
@@ -370,9 +381,9 @@ def counted(items, start=0):
 
 def zip_first(items, *after):
     """`zip` of a generator before other columns: it takes an item more than the shortest has."""
-    count, place = _shortest(after), 0
+    place = 0
     for item in items:
-        if place >= count:
+        if place >= _shortest(after):  # which may grow meanwhile
             break
         yield (item, *[column[place] for column in after])
         place += 1
@@ -381,12 +392,12 @@ def zip_first(items, *after):
 def zip_last(*columns):
     """`zip` of a generator after other columns."""
     *before, items = columns
-    count, place = _shortest(before), 0
-    if count > 0:
+    place = 0
+    if _shortest(before) > 0:
         for item in items:
             yield (*[column[place] for column in before], item)
             place += 1
-            if place >= count:
+            if place >= _shortest(before):
                 break
 
 

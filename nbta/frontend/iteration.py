@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from nbta.errors import InvalidArgumentError, UnimplementedError, invalid
 from nbta.frontend import control, conversion, effects, native
-from nbta.frontend.array_wrappers import ArrayWrapper, born, spend, wrapped
+from nbta.frontend.array_wrappers import ArrayWrapper, born, wrapped
 from nbta.frontend.lists import Listing, listing
 from nbta.frontend.maybe import check_keys
 from nbta.frontend.outside import seen_by
 from nbta.frontend.problems import here
 from nbta.frontend.raising import is_numbas
-from nbta.frontend.ranges import Indexed, Range
+from nbta.frontend.ranges import Indexed, Once, Range
 from nbta.frontend.records import Records
+from nbta.frontend.taken import advance, note_taken
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.axes.sorting import sort
@@ -115,6 +115,8 @@ def _by_step(start, stop, step):
 
 def indexed(items):
     """Items that are found by their number; None for others."""
+    if isinstance(items, Once) and items.begun is None:
+        return items.items
     if isinstance(items, Indexed):
         return items
     if isinstance(items, range):
@@ -164,10 +166,9 @@ def enumerate_(items, start=0):
     found = indexed(items)
     if current() is None or found is None:
         return born(enumerate(one_by_one(items), start))
+    note_taken(items, True)
     item = found.item
-    return Indexed(
-        found.count, lambda k: (k + start if start != 0 else k, item(k)), found.count_now
-    )
+    return _once(found.count, lambda k: (k + start if start != 0 else k, item(k)), found.count_now)
 
 
 def zip_(*columns, strict=False):
@@ -181,24 +182,31 @@ def zip_(*columns, strict=False):
         return born(zip(*map(one_by_one, columns), strict=True))  # which says what is wrong
     now = [lambda f=f: f.count_now() if f.count_now else f.count for f in found]
     changes = any(each.count_now for each in found)
-    return Indexed(
+    for column in columns:
+        note_taken(column, True)
+    return _once(
         least(counts),
         lambda k: tuple(f.item(k) for f in found),
         (lambda: least([count() for count in now])) if changes else None,
     )
 
 
+def _once(*parts):
+    """An iterator over items that are found by their number."""
+    return born(Once(Indexed(*parts)))
+
+
 def ndindex(*shape):
     """``np.ndindex``."""
     shape = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
-    return Indexed(math.prod(shape), lambda k: _places(k, shape))
+    return _once(math.prod(shape), lambda k: _places(k, shape))
 
 
 def ndenumerate(array):
     """``np.ndenumerate``."""
     wrapper = array if isinstance(array, ArrayWrapper) else ArrayWrapper(np.asarray(array))
-    places = ndindex(*wrapper.shape)
-    return Indexed(places.count, lambda k: (place := places.item(k), wrapper[place]))
+    shape = wrapper.shape
+    return _once(math.prod(shape), lambda k: (place := _places(k, shape), wrapper[place]))
 
 
 def _places(k, shape):
@@ -230,13 +238,13 @@ def reversed_(items):
     if found is None:
         return born(reversed(items))
     if isinstance(found, Range):
-        return _reversed_range(found)
-    return Indexed(found.count, lambda k: found.item(found.count - 1 - k))
+        return born(Once(_reversed_range(found)))
+    return _once(found.count, lambda k: found.item(found.count - 1 - k))
 
 
 def _reversed_range(items):
     if isinstance(items, _PlainRange):
-        return reversed_plain(items)
+        return _PlainRange(reversed_plain(items))
     if abs(items.step) == 1:
         step = items.step
         return Range(items.stop - step, items.start - step, -step)
@@ -278,12 +286,7 @@ def spent(items):
     """What Python goes along: of an iterator no items are left, which cannot be put back."""
     check_keys(items, "the items")
     seen_by(items, "__iter__", "__getitem__")
-    if current() is not None and isinstance(items, Iterator) and not isinstance(items, _OURS):
-        reason = (
-            f"{here()}: a data-dependent loop or branch advances an iterator that was made before "
-            "it; make a list of it before, or the iterator in there"
-        )
-        spend(items, reason)
+    advance(items)
     return items
 
 
@@ -377,11 +380,7 @@ class Generator:
         self._parts, self._items, self._taken = (item, test, items), None, 0
 
     def _made(self):
-        reason = (
-            f"{here()}: a data-dependent loop or branch takes items of a generator that was made "
-            "before it; make a list of them before"
-        )
-        spend(self, reason)
+        advance(self)
         return comprehension(*self._parts) if self._items is None else self._items
 
     def rest(self):
@@ -431,18 +430,12 @@ class Yielding(Generator):
                 body(item)
             return control.any_flag(flags())
 
-        self._begin()
+        advance(self)
         around, run = control.yielded(), self._run
         self._run = lambda emit: None  # no items are left
         with control.yielding(state):
             run(emit)
-
-    def _begin(self):
-        reason = (
-            f"{here()}: a data-dependent loop or branch advances a generator that was made before "
-            "it; call it in there, or make a list of it before"
-        )
-        spend(self, reason)
+        note_taken(self, control.any_flag(flags()))
 
     def rest(self):
         """All items as a list."""
@@ -548,16 +541,26 @@ def for_(items, body, flags, names, get, set_, changed):
     names, get, set_ = control.with_yielded(names, get, set_)
     if isinstance(items, Yielding):
         return items.run(body, flags, names, get, set_)
-    items = settled(items)
     if current() is None:
-        return control.native_for(items, body, flags)
+        return control.native_for(settled(items), body, flags)
+    try:
+        by_python = _go_along(settled(items), body, flags, names, get, set_, changed)
+    except Exception as error:
+        if control.is_caught(error):  # by a handler around the loop
+            note_taken(items, True)
+        raise
+    return note_taken(items, control.any_flag(flags()), by_python)
+
+
+def _go_along(items, body, flags, names, get, set_, changed) -> bool:
+    """Trace a `for`; whether Python took item after item of what was given."""
     if isinstance(items, Undefined) or not is_iterable(items):
         iter(items)  # which says that it has none
-    if isinstance(items, Unrolled):
-        return control.guarded_iterations(items, body, flags, names, get, set_)
-    found = indexed(items)
+    found = None if isinstance(items, Unrolled) else indexed(items)
     if found is None:
-        return control.guarded_iterations(spent(items), body, flags, names, get, set_)
+        control.guarded_iterations(spent(items), body, flags, names, get, set_)
+        return not isinstance(items, Listing)
+    advance(items)
 
     def as_loop():
         state = names, get, set_, changed
@@ -570,9 +573,9 @@ def for_(items, body, flags, names, get, set_, changed):
         return control.counted_loop(0, stop, 1, found.item, body, flags, *state)
 
     short = not isinstance(found.count, Tensor) and found.count <= control.UNROLLED
-    if short and control.known_iterations(found, body, flags, get, set_, as_loop):
-        return None
-    return control.loop_or_iterations(found, body, flags, names, get, set_, as_loop)
+    if not (short and control.known_iterations(found, body, flags, get, set_, as_loop)):
+        control.loop_or_iterations(found, body, flags, names, get, set_, as_loop)
+    return False
 
 
 def is_iterable(items):
@@ -580,6 +583,4 @@ def is_iterable(items):
     return hasattr(items, "__iter__") or hasattr(items, "__getitem__")
 
 
-#: Iterators that note themselves what is taken.
-_OURS = (Indexed, Generator)
 Undefined = control.Undefined

@@ -25,7 +25,7 @@ class Indexed:
         Gives in each iteration how many there are, where an iteration may change that.
     """
 
-    _iterator = count_now = None
+    count_now = None
 
     def __init__(self, count, item, count_now=None):
         self.count, self.item, self.count_now = count, item, count_now
@@ -36,10 +36,30 @@ class Indexed:
     def __len__(self):
         return known_count(self)
 
+
+class Once:
+    """An iterator over such items, as `enumerate` or `zip` gives it: each item is given once.
+
+    Attributes
+    ----------
+    items : Indexed
+        What is left, where Python has not begun to take item after item.
+    begun : iterator or None
+        What gives the others, where it has.
+    """
+
+    begun = None
+
+    def __init__(self, items):
+        self.items = items
+
+    def __iter__(self):
+        if self.begun is None:
+            self.begun = iter(self.items)
+        return self.begun
+
     def __next__(self):
-        if self._iterator is None:
-            self._iterator = iter(self)
-        return next(self._iterator)
+        return next(iter(self))
 
 
 def known_count(items) -> int:

@@ -7,6 +7,7 @@ import collections
 import contextlib
 import functools
 import inspect
+import itertools
 import operator
 import os
 import sys
@@ -15,7 +16,7 @@ import types
 import numpy as np
 
 from nbta.errors import UnimplementedError, invalid, out_of_range
-from nbta.frontend import control, effects, iteration, native, numba_integers
+from nbta.frontend import control, effects, followed, iteration, native, numba_integers
 from nbta.frontend.array_wrappers import (
     ArrayWrapper,
     Attribute,
@@ -90,6 +91,7 @@ from nbta.frontend.problems import here, refuse_numbas
 from nbta.frontend.raising import checked as checked_operand
 from nbta.frontend.raising import is_numbas
 from nbta.frontend.records import Record
+from nbta.frontend.taken import advance, note_taken
 from nbta.frontend.tries import (
     Suppressing,
     Unraised,
@@ -610,8 +612,20 @@ def of_python(test, what):
 
 def for_(items, *loop):
     """A `for`."""
-    found = iterated(items) if current() is not None else None
+    if current() is None:
+        return iteration.for_(items, *loop)
+    if type(items) is itertools.count:
+        return _counted_for(items, loop)
+    found = iterated(items)
     return iteration.for_(items if found is None else found, *loop)
+
+
+def _counted_for(items, loop):
+    """A `for` along `itertools.count`, which its body ends."""
+    advance(items)
+    first = next(items)
+    iteration.for_(call(followed.count, first, next(items) - first), *loop)
+    note_taken(items, True)
 
 
 def emitted(emit, value):

@@ -1,0 +1,57 @@
+"""Iterators: what is left of one after items were taken.
+
+Each item of an iterator is given once. Python itself remembers what it took of its own iterators.
+A loop that only the run ends goes along all items, and how many it took nobody knows while
+tracing: the iterator is then refused to whoever asks for the rest.
+"""
+
+from collections.abc import Iterator
+
+from nbta.errors import UnimplementedError
+from nbta.frontend.array_wrappers import is_taken_in_branches, spend, take_in_branches
+from nbta.frontend.problems import here
+from nbta.frontend.ranges import Once
+from nbta.graph.graph import current
+from nbta.graph.operation import Tensor
+
+_LEFT = "iterators of which items may be left"
+
+
+def advance(items) -> None:
+    """Look whether an iterator's items can be taken, and note that they are."""
+    if current() is None or not isinstance(items, Iterator):
+        return
+    if id(items) in current().root.cache.get(_LEFT, ()):
+        message = (
+            f"{here()}: what is left of an iterator after a loop that may end before the last "
+            "item, which only the run knows; make a list of the items before that loop, and take "
+            "the others by their index"
+        )
+        raise UnimplementedError(message)
+    reason = (
+        f"{here()}: a data-dependent loop or branch advances an iterator that was made before "
+        "it; make a list of it before, or the iterator in there"
+    )
+    if isinstance(items, Once) and items.begun is None and take_in_branches(items, reason):
+        return
+    spend(items, reason)
+
+
+def note_taken(items, ended, by_python=False) -> None:
+    """Note what a loop took of an iterator.
+
+    Parameters
+    ----------
+    items : object
+        What was gone along.
+    ended : bool or Tensor
+        Whether the loop ended before the last item.
+    by_python : bool
+        Whether Python took item after item, and so knows which are left.
+    """
+    if current() is None or not isinstance(items, Iterator) or is_taken_in_branches(items):
+        return
+    if isinstance(ended, Tensor) or (ended and not by_python):
+        current().root.cache.setdefault(_LEFT, {})[id(items)] = items
+    elif not ended and isinstance(items, Once):
+        items.begun = iter(())
