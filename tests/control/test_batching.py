@@ -164,6 +164,7 @@ def products(p, c):
 PROGRAMS = [recurrence, items, accumulated, products]
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("count", [0, 1, 8, 17])
@@ -187,6 +188,7 @@ def test_programs(program, count, compiled, ways):
     assert set(ways) == {"together"}
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_derivatives_in_several_directions(program, compiled, ways, monkeypatch):

@@ -249,6 +249,7 @@ def test_forward_mode_agrees_with_differences(f):
             np.testing.assert_array_equal(slope, np.zeros_like(slope))
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize(
     "f", [f for f in PROGRAMS if f not in FIRST_ONLY], ids=lambda f: f.__name__
@@ -342,6 +343,7 @@ def test_tangents_of_unknown_lengths_copy_no_arrays_in_loops():
     nbta.testing.assert_no_copies_in_loops(lambda x, t: nbta.hvp(sums, x, t), X, T)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("f", SMOOTH, ids=lambda f: f.__name__)
 def test_hvp_is_reverse_over_reverse(f, compiled):
@@ -500,6 +502,7 @@ def best_of_this_round(x):
 COSTS = [differences, ratios, pooled, nearest, best_of_earlier, best_of_this_round]
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("f", COSTS, ids=lambda f: f.__name__)
 def test_derivatives_of_loops_to_the_third_order(f):
     nbta.testing.check_grads(f, (LONGER[:7],), order=3)

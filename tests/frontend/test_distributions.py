@@ -35,6 +35,7 @@ def method_of(name, method):
     return f
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize(("name", "method"), CASES)
 def test_values_are_scipys(name, method):
     f = method_of(name, method)
@@ -50,6 +51,7 @@ def test_values_are_scipys(name, method):
             np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-13)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize(("name", "method"), CASES)
 def test_gradients_by_all_parameters(name, method):
     f, step = method_of(name, method), 1e-5

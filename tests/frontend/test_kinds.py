@@ -281,6 +281,7 @@ def test_second_derivatives_are_the_differences(kind):
     check_grads(slope, args, order=1, modes=("forward",), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("kind", CASES)
 def test_compiled_gradients_are_those_of_the_reference(kind):
     function, args = CASES[kind]
