@@ -199,15 +199,29 @@ def comes_before(
     body : SubGraph
         That of the loop.
     """
+    gap = iterations_apart(counts, access, change, body)
+    if gap is None:
+        return False
+    return gap < 0 or (gap == 0 and _is_earlier(access, change, use, body))
+
+
+def iterations_apart(
+    counts: Counts, access: Operation, change: Operation, body: SubGraph
+) -> int | None:
+    """After how many iterations of a body an operation comes to the item that another one changes.
+
+    None where that is not known, or not the same for all iterations, which move the last index by
+    one.
+    """
     pairs = zip(indices_of(access), indices_of(change), strict=True)
     forms = [[_affine(counts, index, body) for index in pair] for pair in pairs]
     if any(None in pair for pair in forms):
-        return False
+        return None
     *around, ((start, step), (first, their)) = forms
     gap = (first - start) * step
     if step != their or abs(step) != 1 or gap.terms or any(a != b or a[1] for a, b in around):
-        return False
-    return gap.constant < 0 or (gap.constant == 0 and _is_earlier(access, change, use, body))
+        return None
+    return gap.constant
 
 
 def _affine(counts, index, body):

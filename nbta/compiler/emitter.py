@@ -17,6 +17,7 @@ from nbta.compiler.loop_ends import settled
 from nbta.compiler.prefetch import look_ahead
 from nbta.compiler.promoted_items import Promoted, carried, promotable
 from nbta.compiler.short_counted_loops import is_short_counted_loop
+from nbta.compiler.stencil_windows import Windows, windows_of
 from nbta.compiler.stencils import Rows, stencils
 from nbta.compiler.sums import Sums, free_sums, goes_in_vectors, is_free_of_loops
 from nbta.graph.graph import everything
@@ -355,7 +356,14 @@ def _rows(code, loop, variables, captured, between):
     ]
     if any(None in line for lines in first for line in lines):
         return None
-    rows = Rows(code, found, first, [variables[each.variable.place].value for each in found])
+    blocks = [variables[each.variable.place].value for each in found]
+    counts = code.counts if between is None else between.counts
+    windows = windows_of(loop, found, counts, code.sums)
+    if windows is None:
+        rows = Rows(code, found, first, blocks)
+    else:
+        numbers = [(variables[place].value, step) for place, step in windows.numbers]
+        rows = Windows(code, found, first, blocks, windows, numbers)
     code.keep_in_rows(loop.body, rows)
     return rows
 
