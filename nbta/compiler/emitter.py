@@ -1374,12 +1374,18 @@ class Emitter(Code):
                 self.add(*promoted.read(op, self.scalar(op.outputs[0])))
 
     def _is_seen(self, op):
-        """Whether all indices are proven to be within their axes where a loop has no guard."""
-        x, dimensions = op.inputs[0], self.dimensions(op.inputs[0])
+        """Whether all indices are proven to be within their axes where a loop has no guard.
+
+        Also in iterations that do not take the branch of the operation, as rows have a number for
+        each iteration.
+        """
+        x, dimensions, body = op.inputs[0], self.dimensions(op.inputs[0]), self._graph
+        while is_body_of_branch(body):
+            body = body.outer
         return all(
             type(index) is int
-            or self.is_within(index, x, axis)
-            or self.guard(index, dimensions[axis]) is not None
+            or self.counts.is_within(index, self.counts.length(x, axis), body)
+            or self.guard_in(body, index, dimensions[axis]) is not None
             for axis, index in enumerate(indices_of(op))
         )
 

@@ -340,6 +340,25 @@ def test_indices_that_may_be_outside_are_looked_at(offset, step):
         compiled(np.ones(10), np.ones(12))
 
 
+@pytest.mark.smoke
+def test_no_item_outside_is_met_where_a_branch_is_not_taken():
+    """So far outside that a process that looked there would end."""
+
+    def f(h, x, w):
+        def iteration(i, h):
+            return nbta.cond(
+                i >= w,
+                lambda: nbta.add_item(nbta.add_item(h, i - w, x[i]), i - w + 1, -x[i]),
+                lambda: h,
+            )
+
+        return ranged(0, x.shape[0], iteration, h)
+
+    h, x = np.random.default_rng(12).normal(size=(2, 40))
+    for w in (0, 1, 5, 39, 10**12):
+        assert has_rows(both(f, h, x[:-1], w))
+
+
 def test_what_iterations_need_of_each_other_keeps_its_loop():
     def f(h, x):
         def iteration(i, h, s):
