@@ -166,10 +166,15 @@ def _note(op, version, users, found) -> bool:
     return all(_note(each, tensor, users, found) for tensor in inner for each in users[tensor])
 
 
-def differ(counts: Counts, one: Operation, other: Operation, body: SubGraph) -> bool:
-    """Whether two accesses touch different items, whatever iterations of a body they are in."""
+def differ(
+    counts: Counts, one: Operation, other: Operation, body: SubGraph, order: Order = Order.ANY
+) -> bool:
+    """Whether two accesses touch different items, in whatever iterations of a body, or ``order``.
+
+    The second one may be in a later iteration than the first, or both in the same one.
+    """
     return any(
-        counts.is_above(*pair, body, Order.ANY)
+        counts.is_above(*pair, body, order)
         for forms in _forms(counts, one, other) if None not in forms
         for pair in (forms, forms[::-1])
     )  # fmt: skip
