@@ -16,11 +16,11 @@ import numpy as np
 
 from nbta.compiler.access_sets import OF_ITEMS, differ, iterations_apart, touched
 from nbta.compiler.hoisted_saves import Again, is_told, iterations_before
-from nbta.compiler.induction import Order
-from nbta.compiler.tapes import Tape, Tapes
+from nbta.compiler.induction import Counts, Order
+from nbta.compiler.tapes import Tapes
 from nbta.graph.graph import substitute
 from nbta.graph.operation import Tensor
-from nbta.graph.views import Loop, is_loop, origin
+from nbta.graph.views import Loop, Variable, is_loop, origin
 from nbta.ops.core.arithmetic import add, less
 from nbta.ops.core.dispatch import as_tensor, constant_in
 from nbta.ops.indexing.items import GETITEM
@@ -50,39 +50,52 @@ def _is_from_loop(tapes):
 
 
 def _merge_one(tapes, loop, own):
-    for variable in loop.variables():
-        use = touched(variable)
-        if use is None:
-            continue
-        found = [tape for tape in own if tape.value.op in use.reads]
-        for ahead, again in permutations(found, 2):
-            if _is_shifted(tapes, variable, use, ahead, again):
-                _merge(tapes, loop, variable, ahead, again)
-                return True
+    for ahead, again in permutations(own, 2):
+        plain = all(
+            restore.record is RESTORE and not restore.control_inputs
+            for tape in (ahead, again)
+            for restore in tapes.restores[tape]
+        )
+        variable = shifted(tapes, loop, ahead.value, again.value) if plain else None
+        if variable is not None:
+            _merge(tapes, loop, variable, ahead, again)
+            return True
     return False
 
 
-def _is_shifted(tapes, variable, use, ahead: Tape, again: Tape):
-    """Whether each iteration reads again what the one before has read ahead."""
-    one, other = ahead.value.op, again.value.op
-    body = variable.loop.body
-    for tape in (ahead, again):
-        op = tape.value.op
-        plain = all(r.record is RESTORE and not r.control_inputs for r in tapes.restores[tape])
-        if op.graph is not body or op.control_inputs or not plain:
-            return False
-    if iterations_apart(tapes, other, one, body) != 1:
-        return False
-    outside = Again(variable.loop, variable.loop.op.graph)
+def shifted(counts: Counts, loop: Loop, ahead: Tensor, again: Tensor) -> Variable | None:
+    """The array of which an iteration reads again what the one before has read ahead, or None.
+
+    Both are numbers that the body of a loop reads, and the array is a variable of the loop.
+    """
+    one, other, body = ahead.op, again.op, loop.body
+    for value in (ahead, again):
+        plain = value.op.record is GETITEM and value.spec.rank == 0 and not value.op.control_inputs
+        if not plain or value.graph is not body:
+            return None
+    variable, use = _read_by(loop, one, other)
+    if use is None or iterations_apart(counts, other, one, body) != 1:
+        return None
+    outside = Again(loop, loop.op.graph)
     if not all(map(outside.can_make, other.inputs[1:])):
-        return False
+        return None
     earlier = _changes_before(one, variable)
     after = use.changes if earlier is None else [op for op in use.changes if op not in earlier]
     earlier = _changes_before(other, variable)
     before = use.changes if earlier is None else earlier
-    return all(differ(tapes, op, one, body, Order.SAME) for op in after) and all(
-        differ(tapes, op, other, body, Order.SAME) for op in before
+    stays = all(differ(counts, op, one, body, Order.SAME) for op in after) and all(
+        differ(counts, op, other, body, Order.SAME) for op in before
     )
+    return variable if stays else None
+
+
+def _read_by(loop, one, other):
+    """The array of which both operations read an item, and what an iteration does with it."""
+    for variable in loop.variables():
+        use = touched(variable)
+        if use is not None and one in use.reads and other in use.reads:
+            return variable, use
+    return None, None
 
 
 def _changes_before(read, variable) -> list | None:

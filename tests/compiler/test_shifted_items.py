@@ -145,6 +145,23 @@ def test_programs(f, shape, n):
     hold(f, *((v, 0.9, each) for each in n))
 
 
+def burgers(v, p, n):
+    """One of the factors is a difference of both items, which is computed again."""
+    v = v.copy()
+    for _ in range(n):
+        for i in range(len(v) - 1):
+            v[i] = v[i] - 0.1 * p * v[i] * (v[i + 1] - v[i])
+    return np.sum(v * v)
+
+
+@pytest.mark.smoke
+def test_what_is_saved_is_chosen_by_what_one_tape_can_have():
+    slope = hold(burgers, (vector(9), 0.9, 3))
+    assert saved(slope) == 1
+    assert "`v[i + 1]`" in slope.explain()
+    assert "iteration of the loop `for i in range" in slope.explain()
+
+
 @pytest.mark.smoke
 def test_second_derivatives():
     v = vector(7, 2)
