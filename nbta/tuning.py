@@ -203,6 +203,13 @@ STENCIL_ITERATIONS = _row(
     "15 for 8, 14 and 10 for 10, 14 and 13 to 18 for 16, 16 and 17 to 28 for 24, 23 to 30 and 39 "
     "to 42 for 64.",
 )  # fmt: skip
+WINDOW_REGISTERS = _row(
+    6, "numbers", "compiler.stencil_windows",
+    "Bounds what earlier iterations add to items that later ones finish. Value and gradient over "
+    "the function, in memory and in registers, of sweeps over 1,000 items: 6.3 and 3.1 for one "
+    "number, 4.7 and 3.3 for 3, 5.6 and 4.1 for 6, 3.3 and 3.1 for 10, 4.3 and 7.7 for 8 of one "
+    "value, as a number that moves by as many registers takes an instruction for each.",
+)  # fmt: skip
 COUNTED_ITERATIONS = _row(
     2**40, "iterations", "compiler.stencils",
     "Of longer loops indices are checked one by one, as their last one may wrap around.",

@@ -166,10 +166,15 @@ def _note(op, version, users, found) -> bool:
     return all(_note(each, tensor, users, found) for tensor in inner for each in users[tensor])
 
 
-def differ(counts: Counts, one: Operation, other: Operation, body: SubGraph) -> bool:
-    """Whether two accesses touch different items, whatever iterations of a body they are in."""
+def differ(
+    counts: Counts, one: Operation, other: Operation, body: SubGraph, order: Order = Order.ANY
+) -> bool:
+    """Whether two accesses touch different items, in whatever iterations of a body, or ``order``.
+
+    The second one may be in a later iteration than the first, or both in the same one.
+    """
     return any(
-        counts.is_above(*pair, body, Order.ANY)
+        counts.is_above(*pair, body, order)
         for forms in _forms(counts, one, other) if None not in forms
         for pair in (forms, forms[::-1])
     )  # fmt: skip
@@ -199,15 +204,29 @@ def comes_before(
     body : SubGraph
         That of the loop.
     """
+    gap = iterations_apart(counts, access, change, body)
+    if gap is None:
+        return False
+    return gap < 0 or (gap == 0 and _is_earlier(access, change, use, body))
+
+
+def iterations_apart(
+    counts: Counts, access: Operation, change: Operation, body: SubGraph
+) -> int | None:
+    """After how many iterations of a body an operation comes to the item that another one changes.
+
+    None where that is not known, or not the same for all iterations, which move the last index by
+    one.
+    """
     pairs = zip(indices_of(access), indices_of(change), strict=True)
     forms = [[_affine(counts, index, body) for index in pair] for pair in pairs]
     if any(None in pair for pair in forms):
-        return False
+        return None
     *around, ((start, step), (first, their)) = forms
     gap = (first - start) * step
     if step != their or abs(step) != 1 or gap.terms or any(a != b or a[1] for a, b in around):
-        return False
-    return gap.constant < 0 or (gap.constant == 0 and _is_earlier(access, change, use, body))
+        return None
+    return gap.constant
 
 
 def _affine(counts, index, body):

@@ -101,26 +101,29 @@ def _carried_in(holder, ops, value, act, order):
     return loop.variable(place).last
 
 
-def threaded(bodies, first, inner) -> list[Tensor]:
+def threaded(bodies, first, inner, begun=lambda value: value) -> list[Tensor]:
     """A new variable of bodies in one another, given from the inside out; its last values.
 
     ``inner(parameter)`` gives its next value in the innermost one, which is the first of the
     result; each other one is what the loop or branch of a body gives. Other branches pass it on.
+    ``begun(value)`` gives the value with which the innermost loop begins.
     """
     if not bodies:
         return [inner(first)]
     *deeper, body = bodies
     op = body.owner
+    if not deeper:
+        first = begun(first)
     if is_branch(op):
         with body.as_default(), body.control_dependencies(None):
-            following = threaded(deeper, body.resolve(first), inner)
+            following = threaded(deeper, body.resolve(first), inner, begun)
         branches = Branch(op).branches
         ends = [following[-1] if branch is body else branch.resolve(first) for branch in branches]
         return [*following, Branch(op).add_result(ends)]
     loop, place = Loop(op), Loop(op).count
     loop.add_variable(first, lambda parameter: parameter)
     with body.as_default(), body.control_dependencies(None):
-        following = threaded(deeper, loop.variable(place).parameter, inner)
+        following = threaded(deeper, loop.variable(place).parameter, inner, begun)
     body.outputs[place] = following[-1]
     body.changed()
     return [*following, loop.variable(place).last]

@@ -17,6 +17,7 @@ from nbta.compiler.loop_ends import settled
 from nbta.compiler.prefetch import look_ahead
 from nbta.compiler.promoted_items import Promoted, carried, promotable
 from nbta.compiler.short_counted_loops import is_short_counted_loop
+from nbta.compiler.stencil_windows import Windows, windows_of
 from nbta.compiler.stencils import Rows, stencils
 from nbta.compiler.sums import Sums, free_sums, goes_in_vectors, is_free_of_loops
 from nbta.graph.graph import everything
@@ -355,7 +356,14 @@ def _rows(code, loop, variables, captured, between):
     ]
     if any(None in line for lines in first for line in lines):
         return None
-    rows = Rows(code, found, first, [variables[each.variable.place].value for each in found])
+    blocks = [variables[each.variable.place].value for each in found]
+    counts = code.counts if between is None else between.counts
+    windows = windows_of(loop, found, counts, code.sums)
+    if windows is None:
+        rows = Rows(code, found, first, blocks)
+    else:
+        numbers = [(variables[place].value, step) for place, step in windows.numbers]
+        rows = Windows(code, found, first, blocks, windows, numbers)
     code.keep_in_rows(loop.body, rows)
     return rows
 
@@ -1366,12 +1374,18 @@ class Emitter(Code):
                 self.add(*promoted.read(op, self.scalar(op.outputs[0])))
 
     def _is_seen(self, op):
-        """Whether all indices are proven to be within their axes where a loop has no guard."""
-        x, dimensions = op.inputs[0], self.dimensions(op.inputs[0])
+        """Whether all indices are proven to be within their axes where a loop has no guard.
+
+        Also in iterations that do not take the branch of the operation, as rows have a number for
+        each iteration.
+        """
+        x, dimensions, body = op.inputs[0], self.dimensions(op.inputs[0]), self._graph
+        while is_body_of_branch(body):
+            body = body.outer
         return all(
             type(index) is int
-            or self.is_within(index, x, axis)
-            or self.guard(index, dimensions[axis]) is not None
+            or self.counts.is_within(index, self.counts.length(x, axis), body)
+            or self.guard_in(body, index, dimensions[axis]) is not None
             for axis, index in enumerate(indices_of(op))
         )
 

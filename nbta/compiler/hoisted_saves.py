@@ -128,14 +128,14 @@ def _between(leaf):
     inner = [*leaf.owners, None]
     for owner in leaf.owners[1 : 1 + most]:
         known = is_loop(owner) and inner[len(found)].graph is Loop(owner).body
-        counted = known and all(_is_told(Loop(op), owner.graph) for op in (loop.op, owner, *found))
+        counted = known and all(is_told(Loop(op), owner.graph) for op in (loop.op, owner, *found))
         if not counted or not Again(loop, owner.graph).can_make(value):
             break
         found.append(owner)
     return found
 
 
-def _is_told(loop, graph):
+def is_told(loop: Loop, graph) -> bool:
     """Whether the number of a loop's iterations is known in a graph around it."""
     limit = limit_before(loop)
     ends = () if limit is None else (origin(limit.low), origin(limit.high))
@@ -148,11 +148,11 @@ def _filled(leaf, between, counts):
     begun = len(graph.operations)
     again = Again(loop, graph)
     with graph.as_default(), graph.control_dependencies(None), graph.name_scope("once") as scope:
-        count = _iterations(loop, graph)
+        count = iterations_before(loop, graph)
         for owner in between:
             some = counts.iterates(owner) or counts.iterations(owner) == counts.iterations(loop.op)
             if not some:
-                one = minimum(_iterations(Loop(owner), graph), as_tensor(np.int64(1), graph))
+                one = minimum(iterations_before(Loop(owner), graph), as_tensor(np.int64(1), graph))
                 count = multiply(count, one)
         start = empty_tape(value.spec)
 
@@ -181,7 +181,7 @@ def _move_before(op, graph, begun):
     graph.changed()
 
 
-def _iterations(loop, graph):
+def iterations_before(loop: Loop, graph):
     """How many iterations a loop runs, in a graph around it."""
     limit = limit_before(loop)
 

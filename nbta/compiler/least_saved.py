@@ -15,11 +15,13 @@ from nbta.compiler.passes import prune
 from nbta.compiler.products import is_multiplied
 from nbta.compiler.program import Program, changes
 from nbta.compiler.recompute import Again, is_cheap, outermost_loop, saved_by
+from nbta.compiler.shifted_items import shifted
 from nbta.compiler.tapes import Tapes, can_shift, is_invariant
 from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in, substitute
 from nbta.graph.operation import DATA
 from nbta.graph.views import Loop, is_body_of_branch, is_loop, origin
+from nbta.ops.indexing.items import GETITEM
 from nbta.ops.loops.residuals import SAVE, restore
 from nbta.tuning import (
     ARRAY_PRICE,
@@ -165,13 +167,24 @@ class _Saved:
         tape = self._own.get(value)
         fixed = tape and value not in self._needed and self._place_here(tape) is not None
         before = (v.parameter for v in self._loop.variables()[1:] if v.following is value)
-        shifted = any(p in self._needed and can_shift(self._tapes, self._own[p]) for p in before)
+        is_next = any(p in self._needed and can_shift(self._tapes, self._own[p]) for p in before)
         if fixed or value in self._unlike:
             return 0 if fixed else ENDLESS_PRICE
         if self._is_saved_once(value):
             return ONCE_PRICE
-        return _price(
-            value, SHIFTED_PRICE if shifted else max(TAPE_PRICE, BYTE_PRICE * value.dtype.itemsize)
+        if is_next or self._is_shifted(value):
+            return _price(value, SHIFTED_PRICE)
+        return _price(value, max(TAPE_PRICE, BYTE_PRICE * value.dtype.itemsize))
+
+    def _is_shifted(self, value):
+        """Whether a tape that is needed has the item but for one iteration, or is to have it."""
+        if value.op.record is not GETITEM:
+            return False
+        others = [other for other in self._needed if other is not value]
+        ahead = any(shifted(self._tapes, self._loop, value, other) for other in others)
+        return ahead or (
+            value not in self._needed
+            and any(shifted(self._tapes, self._loop, other, value) for other in others)
         )
 
     def _is_saved_once(self, value):

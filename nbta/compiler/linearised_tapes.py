@@ -114,8 +114,8 @@ def tapes_to_arrays(program: Program) -> Program:
         elif _is_saved_around(leaf):
             _save_around(leaf, nests)
         else:
-            leaf = hoisted(leaf, tapes)
-            _nest_of(leaf.owners, nests).join(leaf)
+            leaf = leaf if leaf.before else hoisted(leaf, tapes)
+            _nest_of(leaf.owners, nests, len(leaf.before)).join(leaf)
     for op in operations:
         if op.record is RESTORE and not op.outputs[0].spec.is_tape and sums.is_shadow(op.inputs[0]):
             sums.restore(op)
@@ -172,11 +172,17 @@ def _leaves(tapes, operations):
             depth for _, depth in shadows[tape]
         ]
         owners = owners_of(tape.loop, [op for op, _ in reads + shadows[tape]], max(depths))
-        once = len(owners or ()) == 1 or (not before and save.graph is tape.body)
+        plain = not before or (_begins_once(tape, before) and not shadows[tape])
+        once = len(owners or ()) == 1 or (plain and save.graph is tape.body)
         if save is None or owners is None or not once:
             raise NotCompiledError(f"iterations of {tape.loop.name} save on a tape in several ways")
         leaves.append(Leaf(tape, save, before, owners, reads, len(shadows[tape])))
     return leaves
+
+
+def _begins_once(tape, before):
+    """Whether what is saved before a loop is one value, where the loop is."""
+    return len(before) == 1 and before[0].graph is tape.loop.graph
 
 
 def _innermost(source, iterations):
@@ -280,9 +286,9 @@ def _save_around(leaf, nests):
         substitute(read.graph, {read.outputs[0]: read.graph.resolve(found)})
 
 
-def _nest_of(owners, nests):
+def _nest_of(owners, nests, ahead=0):
     key = tuple(owners)
-    return nests.setdefault(key, Nest(key, nests))
+    return nests.setdefault((key, ahead) if ahead else key, Nest(key, nests, ahead))
 
 
 class Nest:
@@ -293,7 +299,9 @@ class Nest:
     owners : tuple of Operation
         From the inside out; the first fills arrays.
     others : dict of Nest
-        All, by these.
+        All, by these, and by ``ahead`` if that is not 0.
+    ahead : int
+        How many values each run of the loop saves before its first iteration.
 
     Attributes
     ----------
@@ -301,8 +309,9 @@ class Nest:
         The loop.
     """
 
-    def __init__(self, owners, others):
+    def __init__(self, owners, others, ahead=0):
         self._owners, self.filling, self._others = owners, owners[0], others
+        self._ahead = ahead
         self._home = owners[-1].graph
         self._is_repeated = any(map(is_loop, owners[1:]))
         self._begin = self._total = self._kept = None
@@ -314,7 +323,7 @@ class Nest:
 
     @property
     def begin(self) -> Tensor:
-        """How many iterations earlier runs of the loop have made, in the body around it."""
+        """How many values earlier runs of the loop have saved, in the body around it."""
         if self._begin is None:
             with self._home.as_default():
                 zero = as_tensor(np.int64(0), self._home)
@@ -332,25 +341,41 @@ class Nest:
 
     def _counted(self, begin):
         self._begin = begin
-        return add(begin, Loop(self.filling).iterations)
+        saved = Loop(self.filling).iterations
+        return add(begin, add(saved, self._number(self._ahead)) if self._ahead else saved)
+
+    def _number(self, number):
+        return as_tensor(np.int64(number), self.filling.graph)
 
     def join(self, leaf: Leaf) -> tuple:
         """Put one array in place of all tapes; its handle, and its flow after each owner."""
         save = leaf.save
         with self._home.as_default(), self._home.control_dependencies(None):
             array = _array(leaf.value)
-            flow = array.flow
-            for each in leaf.before:
-                flow = Access(array.handle, flow).write(each.inputs[1], each.inputs[2])
+        around, begin = self.filling.graph, self.begin if self._is_repeated else None
+        with around.as_default(), around.control_dependencies(None):
+            ahead = (
+                add(begin, self._number(self._ahead))
+                if begin is not None and self._ahead
+                else begin
+            )
+
+        def begun(flow):
+            with around.as_default(), around.control_dependencies(None):
+                for each in leaf.before:
+                    index = each.inputs[1] if begin is None else add(begin, as_long(each.inputs[1]))
+                    flow = Access(around.resolve(array.handle), flow).write(index, each.inputs[2])
+            return flow
 
         def written(flow):
             graph, index = save.graph, save.inputs[1]
-            if self._is_repeated:
-                index = add(graph.resolve(self.begin), as_long(index))
+            if begin is not None:
+                index = Loop(self.filling).counter if self._ahead else index
+                index = add(graph.resolve(ahead), as_long(index))
             return Access(graph.resolve(array.handle), flow).write(index, save.inputs[2])
 
         bodies = bodies_of(self._home, save)
-        flows = threaded(bodies, flow, written)[len(bodies) - len(self._bodies()) :]
+        flows = threaded(bodies, array.flow, written, begun)[len(bodies) - len(self._bodies()) :]
         for read, iterations in leaf.reads:
             level = _level(self._owners, read, iterations)
             self._read(read, array.handle, flows[level], self.index(read, iterations, level))

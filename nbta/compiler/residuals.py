@@ -37,7 +37,9 @@ def _note(users):
     reads = [op for op in users if op.record in (READ, GATHER)]
     if not writes or not reads:
         return None
-    value, loop = writes[0].inputs[2], _loop_around(writes[0])
+    # before a loop one value may be saved, of the first iteration
+    write = max(writes, key=lambda op: sum(map(is_loop, owners(op))))
+    value, loop = write.inputs[2], _loop_around(write)
     needed = _places(reads)
     purpose = f", for {needed}" if needed else ""
     return (

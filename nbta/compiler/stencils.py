@@ -9,7 +9,8 @@ and Hovland, Automatic differentiation for adjoint stencil loops (ICPP 2019), co
 item by item; of rows a loop may have any body, and the ends of arrays need no code of their own.
 
 Each item gets its values in the order of the iterations, so that sums are what they were. After
-both ends of a row there are numbers that change no sum.
+both ends of a row there are numbers that change no sum. Of items that are next to each other, the
+rows are registers: see `nbta.compiler.stencil_windows`.
 """
 
 from contextlib import contextmanager
@@ -232,6 +233,10 @@ class Rows:
         """The array that an operation adds to."""
         return self._blocks[self._stencils.index(self._places[op])]
 
+    def _new_row(self, dtype):
+        """Scratch memory for the values of a stretch."""
+        return self._code.new(dtype, (Constant(STENCIL_STRETCH + 2 * self._room),), "q")
+
     def _make_rows(self, line, step):
         """Give additions their rows: one for equal values, and for those that exclude each other.
 
@@ -246,9 +251,7 @@ class Rows:
                 self._shared.add(row)
                 self._beside.add(op)
             if row is None:
-                row = self._code.new(
-                    op.inputs[1].dtype, (Constant(STENCIL_STRETCH + 2 * self._room),), "q"
-                )
+                row = self._new_row(op.inputs[1].dtype)
                 self._steps[row] = step
             self._rows[op] = row
             if is_body_of_branch(op.graph) and row not in self._chosen:
@@ -281,17 +284,22 @@ class Rows:
         place = self._chosen[row] if row in self._chosen else self._place(row)
         return [assign(place, typed(self._code.scalar(value), value.dtype))]
 
-    @contextmanager
-    def _choosing(self):
-        """Lines around an iteration's: rows get what branches add, and -0.0 where none is taken."""
-        code, chosen = self._code, self._chosen
-        if chosen:
-            with code.nest(when(negated(self.guard))):
-                code.add(*(assign(name, self._zero(row)) for row, name in chosen.items()))
-        yield
-        if chosen:
-            with code.nest(when(negated(self.guard))):
-                code.add(*(assign(self._place(row), name) for row, name in chosen.items()))
+    def _unguarded(self, lines):
+        if lines:
+            with self._code.nest(when(negated(self.guard))):
+                self._code.add(*lines)
+
+    def _before_stretch(self) -> list:
+        """Lines before the iterations of a stretch."""
+        return []
+
+    def _before_iteration(self) -> list:
+        """Lines before an iteration: -0.0 for where no branch that adds is taken."""
+        return [assign(name, self._zero(row)) for row, name in self._chosen.items()]
+
+    def _after_iteration(self) -> list:
+        """Lines after an iteration: rows get what branches add."""
+        return [assign(self._place(row), name) for row, name in self._chosen.items()]
 
     def _zero(self, row):
         """A number that changes no sum."""
@@ -313,13 +321,15 @@ class Rows:
         few = either(iterations < STENCIL_ITERATIONS, iterations > COUNTED_ITERATIONS)
         with code.loop(*lines, versions=versions):
             code.heads[-1].add(assign(self.guard, few if ends is None else either(few, ends)))
-            header = over(self._iteration, start, start + count)
-            with code.nest(header), self._choosing():
+            self._unguarded(self._before_stretch())
+            with code.nest(over(self._iteration, start, start + count)):
+                self._unguarded(self._before_iteration())
                 yield
+                self._unguarded(self._after_iteration())
             with code.nest(when(negated(self.guard))):
-                self._add()
+                self._after_stretch()
 
-    def _add(self):
+    def _after_stretch(self):
         """Lines after a stretch: each item gets all that goes to it."""
         code = self._code
         for row in self._steps:
@@ -331,20 +341,32 @@ class Rows:
                 self._add_line(stencil, line, first, block)
 
     def _add_line(self, stencil, line, first, block):
-        code, step = self._code, stencil.step
-        low, k = min(a.place for a in line), code.name("k")
-        item, ends = self._item(block, first), self._start
-        moved = ends if step > 0 else -(self._start + self._count - 1)
-        begin = code.variable(total(item, moved, low), "o")
-        in_turn = sorted(line, key=lambda a: (-step * a.place, a.number))
+        code, low, k = self._code, min(a.place for a in line), self._code.name("k")
+        begin = code.variable(self._begin(stencil, first, block) + low, "o")
         with code.nest(over(k, self._count + _spread(line))):
             place = begin + k
-            item = block.base.name[place]
-            for op, there, _ in in_turn:
-                if op not in self._beside:
-                    other = self._rows[op].at(k + (self._room + low - there))
-                    item = typed(item + other, block.dtype)
-            code.add(assign(block.base.name[place], item))
+            others = (
+                self._rows[op].at(k + (self._room + low - there))
+                for op, there, _ in self._in_turn(line, stencil.step)
+            )
+            code.add(self._summed(block, place, others))
+
+    def _begin(self, stencil, first, block):
+        """The place of the item with the least index that a stretch counts the others from."""
+        moved = self._start if stencil.step > 0 else -(self._start + self._count - 1)
+        return total(self._item(block, first), moved)
+
+    def _in_turn(self, line, step):
+        """The additions of a line that have rows, in the order in which an item gets them."""
+        in_turn = sorted(line, key=lambda a: (-step * a.place, a.number))
+        return [each for each in in_turn if each.op not in self._beside]
+
+    def _summed(self, block, place, others):
+        """The line that adds several numbers to an item, one after another."""
+        item = block.base.name[place]
+        for other in others:
+            item = typed(item + other, block.dtype)
+        return assign(block.base.name[place], item)
 
     def _item(self, block, first):
         """The place of an item in its buffer, in the first iteration."""

@@ -10,6 +10,7 @@ from nbta.compiler.induction import Linear
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
+from nbta.compiler.shifted_items import share_shifted
 from nbta.compiler.tapes import Tapes, can_shift, is_local, place_of_flow, saved_variable
 from nbta.graph.graph import running, substitute, sweep
 from nbta.graph.operation import DATA, Operation
@@ -43,12 +44,14 @@ def share_tapes(program: Program) -> Program:
     """Let one tape do for several, and for arrays that are only stacked after the loop.
 
     Tapes of one value become one. The tape of a variable and that of its next value become one
-    that begins with the first value. An array that holds what a tape holds, and that is only
+    that begins with the first value; so do those of items that one iteration reads ahead and the
+    next one again. An array that holds what a tape holds, and that is only
     stacked as a whole, is stacked from the tape. `prune` then drops what nothing uses any more.
     """
     while True:
         tapes = analysis(Tapes, program)
-        if not any(step(tapes) for step in (_share_equal, _share_next, _share_stacked)):
+        steps = (_share_equal, _share_next, _share_stacked, share_shifted)
+        if not any(step(tapes) for step in steps):
             return program
         sweep(program)
 

@@ -1,0 +1,152 @@
+"""Items of an array that one iteration reads and the next one reads again: one tape for both.
+
+A sweep such as ``v[j] = p * v[j + 1] + q * v[j]`` reads in each iteration an item that the next one
+reads at another index, where nothing changes it in between. Two tapes would have all but one of
+their values in common. One tape does that has the item of the first iteration in its first slot,
+and in each other one what an iteration reads ahead.
+
+That nothing changes an item in between is the question whether a change in the same iteration is
+of another item: of what an iteration does after it reads ahead, and of what it does before it reads
+again.
+"""
+
+from itertools import permutations
+
+import numpy as np
+
+from nbta.compiler.access_sets import OF_ITEMS, differ, iterations_apart, touched
+from nbta.compiler.hoisted_saves import Again, is_told, iterations_before
+from nbta.compiler.induction import Counts, Order
+from nbta.compiler.tapes import Tapes
+from nbta.graph.graph import substitute
+from nbta.graph.operation import Tensor
+from nbta.graph.views import Loop, Variable, is_loop, origin
+from nbta.ops.core.arithmetic import add, less
+from nbta.ops.core.dispatch import as_tensor, constant_in
+from nbta.ops.indexing.items import GETITEM
+from nbta.ops.loops.bodies import trace
+from nbta.ops.loops.branch import add_case
+from nbta.ops.loops.residuals import RESTORE, SAVE
+
+
+def share_shifted(tapes: Tapes) -> bool:
+    """Let one tape do for two of an item that iterations read one after the other; if it can."""
+    if tapes.shadows or not all(map(_is_from_loop(tapes), tapes.restores.get(None, ()))):
+        return False
+    by_loop: dict = {}
+    for tape in tapes.all:
+        if tape.value.spec.rank == 0 and tape.value.op.record is GETITEM:
+            by_loop.setdefault(tape.loop, []).append(tape)
+    for op, own in by_loop.items():
+        loop = Loop(op)
+        if len(own) > 1 and is_told(loop, op.graph) and _merge_one(tapes, loop, own):
+            return True
+    return False
+
+
+def _is_from_loop(tapes):
+    """Whether an operation restores from the tape of a loop, if not of one that `Tapes` has."""
+    return lambda restore: is_loop(tapes.reaching_definition(restore.inputs[0]).tensor.op)
+
+
+def _merge_one(tapes, loop, own):
+    for ahead, again in permutations(own, 2):
+        plain = all(
+            restore.record is RESTORE and not restore.control_inputs
+            for tape in (ahead, again)
+            for restore in tapes.restores[tape]
+        )
+        variable = shifted(tapes, loop, ahead.value, again.value) if plain else None
+        if variable is not None:
+            _merge(tapes, loop, variable, ahead, again)
+            return True
+    return False
+
+
+def shifted(counts: Counts, loop: Loop, ahead: Tensor, again: Tensor) -> Variable | None:
+    """The array of which an iteration reads again what the one before has read ahead, or None.
+
+    Both are numbers that the body of a loop reads, and the array is a variable of the loop.
+    """
+    one, other, body = ahead.op, again.op, loop.body
+    for value in (ahead, again):
+        plain = value.op.record is GETITEM and value.spec.rank == 0 and not value.op.control_inputs
+        if not plain or value.graph is not body:
+            return None
+    variable, use = _read_by(loop, one, other)
+    if use is None or iterations_apart(counts, other, one, body) != 1:
+        return None
+    outside = Again(loop, loop.op.graph)
+    if not all(map(outside.can_make, other.inputs[1:])):
+        return None
+    earlier = _changes_before(one, variable)
+    after = use.changes if earlier is None else [op for op in use.changes if op not in earlier]
+    earlier = _changes_before(other, variable)
+    before = use.changes if earlier is None else earlier
+    stays = all(differ(counts, op, one, body, Order.SAME) for op in after) and all(
+        differ(counts, op, other, body, Order.SAME) for op in before
+    )
+    return variable if stays else None
+
+
+def _read_by(loop, one, other):
+    """The array of which both operations read an item, and what an iteration does with it."""
+    for variable in loop.variables():
+        use = touched(variable)
+        if use is not None and one in use.reads and other in use.reads:
+            return variable, use
+    return None, None
+
+
+def _changes_before(read, variable) -> list | None:
+    """What an iteration changes before it reads an item; None where that is unknown."""
+    found, version = [], read.inputs[0]
+    while version is not variable.parameter:
+        op = version.op
+        if op.record not in OF_ITEMS or op.graph is not read.graph:
+            return None
+        found.append(op)
+        version = op.inputs[0]
+    return found
+
+
+def _merge(tapes, loop, variable, ahead, again):
+    """Restore what is read again from the tape of what is read ahead, which has a slot more."""
+    graph, body = loop.op.graph, loop.body
+    for restore in tapes.restores[ahead]:
+        index = restore.inputs[1]
+        one = constant_in(restore.graph, np.ones((), index.dtype))
+        after = restore.graph.create(add.record, [index, one]).outputs[0]
+        restore.inputs = [restore.inputs[0], after]
+        restore.graph.changed()
+    with graph.as_default(), graph.control_dependencies(None):
+        zero = constant_in(graph, np.zeros((), np.int64))
+        value = _in_first(tapes, loop, variable, again.value.op)
+        first = graph.create(SAVE, [ahead.variable.first, zero, value])
+    loop.op.inputs[ahead.place] = first.outputs[0]
+    inputs = [ahead.variable.parameter, body.outputs[0], ahead.value]
+    body.outputs[ahead.place] = body.create(SAVE, inputs).outputs[0]
+    body.outputs[again.place] = again.variable.parameter
+    body.changed()
+    substitute(graph, {again.last: ahead.last})
+
+
+def _in_first(tapes, loop, variable, read) -> Tensor:
+    """The item that the first iteration reads; 0 where there is none."""
+    graph, array = loop.op.graph, variable.first
+    outside, zero = Again(loop, graph), as_tensor(np.int64(0), graph)
+    scalars = [outside.make(tensor, graph, zero) for tensor in read.inputs[1:]]
+
+    def item(inside):
+        inputs = [inside.resolve(origin(tensor)) for tensor in (array, *scalars)]
+        return inside.create(GETITEM, inputs, dict(read.attrs)).outputs[0]
+
+    if tapes.iterates(loop.op):
+        return item(graph)
+    some = less(zero, iterations_before(loop, graph))
+    with graph.name_scope("first") as scope:
+        empty = trace(graph, f"{scope}none", [], lambda: [np.zeros((), read.outputs[0].dtype)])
+        taken = trace(graph, f"{scope}item", [], list)
+        with taken.as_default():
+            taken.outputs = [item(taken)]
+        return add_case(some, [taken, empty], scope).outputs[0]
