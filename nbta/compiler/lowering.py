@@ -9,7 +9,6 @@ places in memory here; LLVM finds single assignments by itself.
 """
 
 import builtins
-import contextlib
 import itertools
 import math
 import operator
@@ -43,7 +42,7 @@ from nbta.loops import (
 from nbta.loops.nodes import names_in, names_of, statements_in, stored_by
 from nbta.loops.structure import height, shape, without_remarks
 from nbta.runtime import intrinsics
-from nbta.runtime.intrinsics import FAILED, INT64, Pointer
+from nbta.runtime.intrinsics import FAILED, INT64, MEMORY, Pointer
 from nbta.runtime.numba_private import (
     Environment,
     FastMathOptions,
@@ -61,6 +60,7 @@ from nbta.runtime.numba_private import (
 from nbta.tuning import (
     BLOCKS_LOOKED_BACK,
     EXIT_WAYS,
+    FRAME_VALUES,
     LARGE_FUNCTION,
     RUN_FUNCTIONS,
     RUN_PIECES,
@@ -242,11 +242,9 @@ class _Unit:
     function : nbta.loops.Function
     names : dict
         What it refers to.
-    rolls : bool
-        Whether runs of a large one are looked for.
     """
 
-    def __init__(self, module, function, names, rolls=True):
+    def __init__(self, module, function, names):
         self.module, self.names = module, {**names, **function.constants}
         self.statements = without_remarks(function.body, Block)
         self.is_large = height(self.statements) > LARGE_FUNCTION
@@ -255,7 +253,7 @@ class _Unit:
         self.found = None  # how often there is each name
         if self.is_large or self.repeated:
             self.found = Counter(name for each in self.statements for name in names_of(each))
-        self.rolled = self._rolled() if rolls and (self.is_large or self.repeated) else None
+        self.rolled = self._rolled() if self.is_large or self.repeated else None
         intrinsics.share_calls(module)
         self.parts: dict = {}
 
@@ -419,19 +417,25 @@ class _Function:
         rolled, statements = self.unit.rolled, self.unit.statements
         if rolled is None:
             return self.run(statements)
-        kind, count = ir.ArrayType(INT64, len(rolled.frame)), len(rolled.frame)
-        self.frame = cgutils.alloca_once(self.builder, kind, zfill=False) if count else None
+        if self.frame is None and rolled.frame:
+            kind = ir.ArrayType(INT64, len(rolled.frame))
+            self.frame = cgutils.alloca_once(self.builder, kind, zfill=False)
         done = 0
         for first, run in sorted(rolled.runs.items()):
             self.run(statements[done:first])
-            self._roll(run)
             done = first + run.length * run.count
+            try:
+                pieces = _Pieces(self, run)
+            except _NotRolledError:
+                self.run(statements[first:done])
+            else:
+                self._roll(run, pieces)
         return self.run(statements[done:])
 
     def _place(self, name, kind):
         """Where a new variable is: in the frame, if runs read or keep it, or in its own place."""
         value_type = self.context.get_value_type(kind)
-        if not self._is_framed(name):
+        if not self._is_framed(name) or not isinstance(value_type, _WORDS):
             return Typed(kind, cgutils.alloca_once(self.builder, value_type, zfill=False))
         number = INT64(self.unit.rolled.frame[name])
         with self.builder.goto_entry_block():
@@ -441,10 +445,9 @@ class _Function:
     def _is_framed(self, name):
         return self.frame is not None and name in self.unit.rolled.frame
 
-    def _roll(self, run):
+    def _roll(self, run, pieces):
         """Go through the pieces of a run in a loop, by a table with a row for each."""
-        pieces, builder = _Pieces(self, run), self.builder
-        rows = pieces.rows()
+        rows, builder = pieces.rows(), self.builder
         frame = INT64(0) if self.frame is None else builder.ptrtoint(self.frame, INT64)
         given = [frame, *(self._value_of(name) for name in run.constant)]
         table = builder.ptrtoint(_table(self.unit.module, rows), INT64)
@@ -479,6 +482,12 @@ class _Function:
             builder.position_at_end(block)
             builder.branch(end)
         return self._joined(end, INT64, found)
+
+    def run_once(self):
+        """Have LLVM spend little on the function, as nothing in it runs more than once."""
+        if not self.has_loops:
+            for attribute in ("noinline", "optnone"):
+                self.builder.function.attributes.add(attribute)
 
     # Parts.
 
@@ -907,6 +916,22 @@ class _Pieces:
         self._outer, self._run, self._which = outer, run, []
         self._apart, self._scopes = run.forwarded(), run.scopes()
         made: dict = {}
+        try:
+            self._make(made)
+        except _NotRolledError:
+            for name in [name for name in outer.framed if name in self._kept()]:
+                del outer.framed[name]
+            for _, function in made.values():
+                function.drop()
+            raise
+        self.functions = [function.function for _, function in made.values()]
+
+    def _kept(self):
+        return {tokens[k] for tokens in self._run.tokens for k in self._run.kept}
+
+    def _make(self, made):
+        """Make the functions, by what tells them from others."""
+        outer, run = self._outer, self._run
         for piece, tokens in enumerate(run.tokens):
             scopes: dict = {}
             kinds = self._kinds(tokens, scopes)
@@ -920,7 +945,6 @@ class _Pieces:
             self._which.append(number)
             for k, kind in zip(run.kept, function.kept, strict=True):
                 outer.framed[tokens[k]] = _with_scope(kind, [scope for scope, _ in scopes])
-        self.functions = [function.function for _, function in made.values()]
 
     def _kinds(self, tokens, scopes):
         """Types of what a piece reads, with the numbers of scopes as they come."""
@@ -986,13 +1010,22 @@ class _Piece:
         self._context, self._run, self._tokens = outer.context, run, run.tokens[piece]
         constant = kinds[: len(run.constant)]
         self.function = self._declared(outer.unit.module, constant, count)
-        self._inner = _Function(outer.unit, self.function, False)
-        self._begin(constant, kinds[len(run.constant) :])
+        self._inner = _Function(outer.unit, self.function, outer.is_large and run.count == 1)
         replaced = {k: Name(f"_{k}") for k in run.numbers()}
         replaced |= {k: Constant(n) for (k, _), n in zip(run.scopes(), scopes, strict=True)}
-        for statement in run.statements(piece, replaced):
-            self._inner.statement(statement)
-        self.kept = self._end()
+        try:
+            self._begin(constant, kinds[len(run.constant) :])
+            self._inner.run(run.statements(piece, replaced))
+            self.kept = self._end()
+        except _NotRolledError:
+            self.drop()
+            raise
+        if run.count == 1:
+            self._inner.run_once()
+
+    def drop(self):
+        """Take the function, which nothing calls, out of its module."""
+        del self._inner.unit.module.globals[self.function.name]
 
     def _declared(self, module, kinds, count):
         takes = [INT64, INT64, *map(self._context.get_value_type, kinds)]
@@ -1114,16 +1147,45 @@ def _whole(unit, function):
     """The function itself."""
     made = _Function(unit, function, unit.is_large)
     (start,) = made.convention.decode_arguments(made.builder, _ARGUMENTS, function)
-    made.assign("w", Typed(types.int64, start))
-    made.run_whole()
-    made.builder.unreachable()
+    if unit.rolled is None or len(unit.rolled.frame) <= FRAME_VALUES:
+        _all_of(unit, made, start)
+    else:
+        _with_memory(unit, made, start)
     for part in unit.parts.values():
         if part.calls > 1:
             part.function.attributes.add("noinline")
-    if unit.is_large and not made.has_loops:  # what runs once need not be fast
-        for attribute in ("noinline", "optnone"):
-            function.attributes.add(attribute)
     return made
+
+
+def _all_of(unit, made, start):
+    """All statements, for the address of the table of words."""
+    made.assign("w", Typed(types.int64, start))
+    made.run_whole()
+    made.builder.unreachable()
+    if unit.is_large:
+        made.run_once()
+
+
+def _with_memory(unit, made, start):
+    """A function that takes memory for a frame, and returns it when that with all else is left."""
+    module, builder, address = unit.module, made.builder, ir.IntType(8).as_pointer()
+    frame = ir.ArrayType(INT64, len(unit.rolled.frame)).as_pointer()
+    function = ir.Function(module, ir.FunctionType(INT64, [INT64, frame]), "framed")
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    inner = _Function(unit, function, unit.is_large)
+    inner.frame = function.args[1]
+    _all_of(unit, inner, function.args[0])
+    allocate, free = (
+        cgutils.get_or_insert_function(module, ir.FunctionType(*kinds), name)
+        for kinds, name in (((address, [INT64]), "malloc"), ((ir.VoidType(), [address]), "free"))
+    )
+    memory = builder.call(allocate, [INT64(8 * len(unit.rolled.frame))])
+    with cgutils.if_unlikely(builder, cgutils.is_null(builder, memory)):
+        made.convention.return_value(builder, INT64(MEMORY))
+    status = builder.call(function, [start, builder.bitcast(memory, frame)])
+    builder.call(free, [memory])
+    made.convention.return_value(builder, status)
 
 
 class Lowered(NamedTuple):
@@ -1147,16 +1209,10 @@ def lowered(function: Function, names: dict) -> Lowered:
     NotLoweredError
         If a name would have two types, or Numba has no code for a call.
     """
-    with contextlib.suppress(_NotRolledError):
-        return _lowered(function, names, rolls=True)
-    return _lowered(function, names, rolls=False)
-
-
-def _lowered(function, names, rolls):
     context, description = _target()
     library = new_library(context, "run")
     module = library.create_ir_module("run")
-    unit = _Unit(module, function, names, rolls)
+    unit = _Unit(module, function, names)
     with context.push_code_library(library):
         made = _whole(unit, context.declare_function(module, description))
     fastmathpass.rewrite_module(module, context.fastmath)

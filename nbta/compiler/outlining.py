@@ -4,19 +4,22 @@ Large graphs are mostly such *runs*: layers, steps and parameters written out. A
 function of its first *piece*, and a table with a row for each piece: integers that differ, and
 where in a *frame* of memory the values of names are that differ. So LLVM is given a hundredth of
 the code.
+
+Long stretches of statements that are not alike are cut into runs of one piece each: LLVM takes
+more than twice the time for twice the statements of a function, however plain they are.
 """
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from nbta.loops import Block, Statement
 from nbta.loops.nodes import statements_in, stored_by
-from nbta.loops.structure import Outline, Replaced, Role, outline
-from nbta.tuning import FRAME_VALUES, PIECE_STATEMENTS, RUN_PIECES
+from nbta.loops.structure import Outline, Replaced, Role, height, outline
+from nbta.tuning import CUT_STATEMENTS, PIECE_STATEMENTS, RUN_PIECES
 
 _NAMES = (Role.NAMED, Role.GIVEN, Role.FORWARDED)
 
@@ -85,6 +88,10 @@ class _Statement(NamedTuple):
     node: Statement
     outline: Outline
 
+    def stores(self):
+        """Names that it gives values to."""
+        return _stores((self.node,))
+
 
 class Runs:
     """The runs of a function.
@@ -113,12 +120,14 @@ class Runs:
         for start, length, count in self._repeated():
             for run in self._cut(start, length, count):
                 self.runs[run.first] = run
+        if wanted is None:
+            self._cut_the_rest()
         moved = [piece[k] for run in self.runs.values()
                  for piece in run.tokens for k in (*run.varying, *run.kept)]  # fmt: skip
         #: Place in the frame by name.
         self.frame = {name: k for k, name in enumerate(dict.fromkeys(moved))}
-        if len(self.frame) > FRAME_VALUES:
-            self.runs, self.frame = {}, {}
+        for run in self.runs.values():
+            self._read_from_frame(run)
 
     def _repeated(self):
         """First statement, length and count of pieces alike; those that save most come first."""
@@ -162,6 +171,17 @@ class Runs:
 
     def _fits(self, run, stores):
         """Whether a run can be a loop; finds what its pieces read and keep."""
+        columns, stored, changed = self._find_moved(run, stores)
+        own = len(changed) == len(stored) * run.count
+        moved = (name for k in (*run.varying, *run.kept) for name in columns[k])
+        return own and self._single.issuperset(moved)
+
+    def _find_moved(self, run, stores):
+        """What the pieces of a run read and keep.
+
+        Returns the tokens of all pieces by place, the places of what the first piece gives values
+        to, by name, and the names that pieces give values to.
+        """
         columns = list(zip(*run.tokens, strict=True))
         places = defaultdict(list)
         for k, role in enumerate(run.roles):
@@ -178,9 +198,48 @@ class Runs:
                 run.varying.append(k)
             else:
                 run.constant.append(name)
-        own = len(changed) == len(stored) * run.count
-        moved = (name for k in (*run.varying, *run.kept) for name in columns[k])
-        return own and self._single.issuperset(moved)
+        return columns, stored, changed
+
+    def _cut_the_rest(self):
+        """Cut long stretches between runs into runs of one piece."""
+        ends = [0]
+        for first, run in sorted(self.runs.items()):
+            ends += [first, first + run.length * run.count]
+        ends.append(len(self._statements))
+        stretches = [range(*pair) for pair in list(pairwise(ends))[::2]]
+        heights = {k: height((self._statements[k].node,)) for each in stretches for k in each}
+        stretches = [each for each in stretches if sum(map(heights.get, each)) > CUT_STATEMENTS]
+        changed = self._changed_in_several() if stretches else set()
+        for stretch in stretches:
+            begin, size = stretch.start, 0
+            for k in (*stretch, stretch.stop):
+                stays = k == stretch.stop or not changed.isdisjoint(self._statements[k].stores())
+                if stays or size >= CUT_STATEMENTS:
+                    if size >= self._fewest:
+                        self._add_one_piece(begin, k)
+                    begin, size = k + stays, 0
+                size += 0 if stays else heights[k]
+
+    def _changed_in_several(self):
+        """Names that more than one statement of the function gives values to."""
+        found = Counter(name for each in self._statements for name in each.stores())
+        return {name for name, count in found.items() if count > 1}
+
+    def _add_one_piece(self, begin, end):
+        piece = self._statements[begin:end]
+        nodes = [each.node for each in piece]
+        leaves = [leaf for each in piece for leaf in each.outline.leaves]
+        roles = [role for each in piece for role in each.outline.roles]
+        run = Run(begin, end - begin, 1, [nodes], self._names, roles, [leaves])
+        self._find_moved(run, _stores(nodes))
+        self.runs[begin] = run
+
+    def _read_from_frame(self, run):
+        """Have the one piece of a run read what the frame has from there: it may be thousands."""
+        if run.count == 1:
+            places = {run.tokens[0][k]: k for k, role in enumerate(run.roles) if role in _NAMES}
+            run.varying = [places[name] for name in run.constant if name in self.frame]
+            run.constant = [name for name in run.constant if name not in self.frame]
 
 
 def _pattern(tokens):

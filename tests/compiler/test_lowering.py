@@ -17,7 +17,7 @@ from random_programs import programs
 
 import nbta
 from nbta.codegen.values import Base
-from nbta.compiler import build, lowering
+from nbta.compiler import build, lowering, outlining
 from nbta.runtime.intrinsics import SCOPES
 from nbta.runtime.numba_private import NumbaError, ShortPipeline
 from nbta.structure import leaves
@@ -43,6 +43,15 @@ def runs(tmp_path_factory, parts, monkeypatch):
     """And in loops over whatever comes twice."""
     monkeypatch.setattr(lowering, "RUN_PIECES", 2)
     monkeypatch.setenv("NBTA_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "runs"))
+
+
+@pytest.fixture
+def cuts(tmp_path_factory, parts, monkeypatch):
+    """Functions cut every few statements, with the values between them in memory of their own."""
+    monkeypatch.setattr(lowering, "RUN_PIECES", 8)
+    monkeypatch.setattr(outlining, "CUT_STATEMENTS", 10)
+    monkeypatch.setattr(lowering, "FRAME_VALUES", 0)
+    monkeypatch.setenv("NBTA_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "cuts"))
 
 
 both_ways = pytest.mark.parametrize("way", ["whole", "parts", "runs"])
@@ -294,11 +303,12 @@ def test_graphs_give_the_same_in_parts(function, request):
     plain, *found = (
         request.getfixturevalue(way)
         or nbta.value_and_grad(function, argnums=(0, 1), compiled=way != "reference")(x, w)
-        for way in ("reference", "whole", "parts", "runs")
+        for way in ("reference", "whole", "parts", "runs", "cuts")
     )
-    for reference, one, other, rolled in zip(*map(leaves, (plain, *found)), strict=True):
+    for reference, one, other, *rolled in zip(*map(leaves, (plain, *found)), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-14)
-        np.testing.assert_array_equal(rolled, other)
+        for each in rolled:
+            np.testing.assert_array_equal(each, other)
         np.testing.assert_allclose(one, reference, rtol=1e-12)
 
 
@@ -459,12 +469,56 @@ def test_where_buffers_lie_that_are_only_forwarded_makes_no_other_pieces(units, 
 
 
 def test_what_has_no_room_in_the_frame_is_not_rolled(units, monkeypatch):
+    """Others are, also those that are next to it."""
     monkeypatch.setattr(lowering, "RUN_PIECES", 8)
     lines = "".join(f"    t{k + 1} = t{k} * complex(0, 2)\n" for k in range(10))
-    source = f"{HEAD}    t0 = complex(W[0], 1)\n{lines}    W[1] = int64(t10.real)\n    return 0\n"
-    _, found = called(source, [3, 0])
-    assert found[1] == ((3 + 1j) * 2j**10).real
-    assert [pieces(unit) > 0 for unit in units] == [True, False]
+    lines += "".join(f"    n{k + 1} = n{k} * 3 + W[0]\n" for k in range(10))
+    source = (
+        f"{HEAD}    t0 = complex(W[0], 1)\n    n0 = W[0]\n{lines}"
+        "    W[1] = int64(t10.real)\n    W[2] = n10 + n4\n    return 0\n"
+    )
+    _, found = rolled_and_not(source, [3, 0, 0], monkeypatch)
+    numbers = [3]
+    for _ in range(10):
+        numbers.append(numbers[-1] * 3 + 3)
+    assert found[1:] == [((3 + 1j) * 2j**10).real, numbers[10] + numbers[4]]
+    assert [pieces(unit) for unit in units] == [1, 0]
+
+
+# Stretches of statements that are not alike.
+
+
+def unlike(count):
+    """Statements of which no two are alike, each with results of some before it."""
+    lines = "".join(
+        f"    t{k + 1} = (t{k} * {k + 3} - t{k // 2}) % 1000003\n"
+        + ("" if k not in (9, 21) else f"    if t{k} > 5000:\n        c = {k}\n")
+        for k in range(count)
+    )
+    end = f"    W[1] = t{count}\n    W[2] = c\n    return 0\n"
+    return f"{HEAD}    c = W[0]\n    t0 = W[0]\n    p = pointer(int64, w, 99)\n{lines}{end}"
+
+
+def longest(unit):
+    """Instructions of the longest function."""
+    return max(sum(len(b.instructions) for b in f.blocks) for f in unit.module.functions)
+
+
+def test_what_is_not_alike_is_cut_into_functions_of_one_length(units, cuts, monkeypatch):
+    """LLVM takes more than twice the time for twice the statements of a function."""
+    once, twice = (
+        rolled_and_not(unlike(count), [11, 0, 0], monkeypatch) and units[-2] for count in (40, 160)
+    )
+    assert pieces(twice) >= 3 * pieces(once) > 0
+    assert longest(twice) < 1.5 * longest(once)
+
+
+@pytest.mark.parametrize("at", [3, 57])
+def test_a_refusal_leaves_a_cut_function_and_its_memory(at, units, cuts, monkeypatch):
+    source = unlike(60).replace(f"    t{at} =", f"    refuse(t{at - 1} != 3, 33)\n    t{at} =")
+    assert rolled_and_not(source, [11, 0, 0], monkeypatch) == (33, [11, 0, 0])
+    calls = [name for name in units[0].module.globals if name in ("malloc", "free")]
+    assert calls == ["malloc", "free"]
 
 
 def test_equal_layers_of_a_small_function_are_a_run(units, monkeypatch):
