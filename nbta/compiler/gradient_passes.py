@@ -41,8 +41,8 @@ def gradients_to_tensors(program: Program) -> Program:
     """Let gradient arrays of numbers be tensors, to which code adds in place.
 
     They stay arrays where an access may fail, or find anything but the sum of what was added: where
-    an index may be negative, where slots that are cleared may be read twice, where a user reads
-    single slots.
+    a user writes to a slot that may not exist, where slots that are cleared may be read twice,
+    where a user reads single slots.
     """
     tapes = analysis(Tapes, program)
     found: dict[tuple, _Sums] = {}
@@ -187,11 +187,25 @@ def _is_whole(tapes, stack, create):
 
 
 def _is_added(tapes, write, create):
-    """Whether a write adds numbers; that there are such slots code finds as it adds."""
+    """Whether a write adds numbers, to slots that there are.
+
+    Reverse mode writes where the forward array was read. A user's slot is proven to exist: an
+    addition past the end is an error also where nobody reads the sum, and code leaves that out.
+    """
     value = write.inputs[2] if write.record in (WRITE, SCATTER) else None
     if value is None or value.dtype != create.attrs["dtype"]:
         return False
     own = write.facts.of_adjoint
     if write.record is SCATTER:
         return own and value.spec.rank == 1 and slots_in_order(write) is not None
-    return value.spec.rank == 0 and (own or tapes.is_index(write.inputs[1]))
+    return value.spec.rank == 0 and (own or _has_slot(tapes, write, create))
+
+
+def _has_slot(tapes, write, create):
+    """Whether the slot of a write is proven to exist, in an array of a size that is known."""
+    if create.attrs["dynamic_size"]:
+        filled = filling(tapes, create)
+        size = None if filled is None else tapes.iterations(filled.loop)
+    else:
+        size = tapes.number(create.inputs[0])
+    return tapes.is_within(write.inputs[1], size, write.graph)

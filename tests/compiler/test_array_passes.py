@@ -285,6 +285,18 @@ def test_what_is_added_past_the_end_of_a_gradient_array_stays_an_error():
             values_of(each, X)
 
 
+@pytest.mark.parametrize("size", [0, 2])
+def test_what_is_added_past_the_end_of_an_array_that_nobody_reads_stays_an_error(size):
+    """Fetched are flows alone: the write's only effect is its error."""
+    graph = nbta.Graph()
+    with graph.as_default():
+        array = nbta.TensorArray("float64", size, element_shape=())
+        flow = array.grad("a").write(size, 1.0).flow
+    for compiled in (False, True):
+        with pytest.raises(nbta.InvalidArgumentError, match=f"no slot {size}"):
+            nbta.Session(graph).run(flow, compiled=compiled)
+
+
 def accessed(x, n, k, kind):
     """Squares in an array, and accesses of its gradient arrays, some of which fail."""
     array = nbta.TensorArray(np.float64, n, clear_after_read=False, element_shape=())
