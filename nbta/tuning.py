@@ -739,6 +739,20 @@ UNTIMED_CALLS = _row(
     "Between looks at the clock by calls from compiled code: a look takes 10 ns, a call 25. Where "
     "there is no such clock each looks at signals, 60 ns.",
 )  # fmt: skip
+UNWATCHED_ITEMS = _row(
+    63, "items of a batch, a power of two less one", "runtime.native_batches",
+    "Between looks at signals: a look takes 60 ns, the shortest items 15.",
+)  # fmt: skip
+HELPED_ITEM_CYCLES = _row(
+    50_000, "cycles of the time stamp counter for an item", "runtime.native_batches",
+    "Longer items of a batch in compiled code go to threads of Python's: these cost each item 3 to "
+    "5 us, of which two threads save half.",
+)  # fmt: skip
+HELPED_BATCH_CYCLES = _row(
+    5_000_000, "cycles of the time stamp counter for a batch", "runtime.native_batches",
+    "What a batch takes on the caller's thread before others are thought of, 2 ms. They begin with "
+    "the first item again, so four times as much must be left.",
+)  # fmt: skip
 WATCHED_ITEMS = _row(
     256, "items", "api.in_njit",
     "Bounds the lists whose items a call from compiled code compares one by one, in 0.2 us; for "

@@ -1,4 +1,4 @@
-"""Calls of a gradient in an ``@njit`` loop, of two numbers and of three arrays."""
+"""Calls of a gradient in an ``@njit`` loop: of two numbers, of three arrays, of batches."""
 
 import numba
 import numpy as np
@@ -63,3 +63,28 @@ class CallsInNjit:
 
     def time_three_arrays_into_a_given_one(self):
         self.into(*self.given, np.empty(4), CALLS)
+
+
+class BatchesInNjit:
+    """Seconds for so many calls of a gradient over a batch that they have 10,000 items."""
+
+    params = (4, 64, 1000)
+    param_names = ("items",)
+
+    def setup(self, items):
+        gradient = nbta.value_and_grad(distance, batch_axis=(None, 0, None), compiled=True)
+
+        @numba.njit
+        def of_batches(q, data, scale, count):
+            total = 0.0
+            for _ in range(count):
+                value, g = gradient(q, data, scale)
+                total += value + g[0]
+            return total
+
+        self.batches = of_batches
+        self.given = np.ones(4), np.zeros((items, 4)), np.ones(4)
+        self.time_batches(items)
+
+    def time_batches(self, items):
+        self.batches(*self.given, CALLS // items)

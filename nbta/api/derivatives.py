@@ -150,6 +150,22 @@ class Batched(Sent, Generic[R]):
         gradients = tuple(_joined(args[p], found, axes[p], batch.count) for p in places)
         return self._pick((value, gradients[0] if self._chosen.alone else gradients))
 
+    def items_of(self, args: Any, kwargs: Any) -> BatchItems:
+        """What a call is made of, for compiled code; see `nbta.api.batches_in_njit`."""
+        args, kwargs = self.item.with_static((args, kwargs))
+        places = self._places(args, kwargs)
+        axes = axes_of(self._axes, places, len(args))
+        batch = _Batch(self.item, batches_apart(args, axes), axes, kwargs)
+        value, _ = batch.trace.result
+        sums = batch.sums(places)
+        numbers = iter(range(len(sums)))
+        numbered = pack(value, numbers)
+        gradients = tuple(pack(args[p], numbers) for p in places)
+        picked = self._pick((numbered, gradients[0] if self._chosen.alone else gradients))
+        aux, is_mean = range(1, len(leaves(value))), self._reduction == "mean"
+        divides = [is_mean and k not in aux for k in range(len(sums))]
+        return BatchItems(batch, axes, sums, divides, leaves(picked))
+
     def _places(self, args: Any, kwargs: Any) -> list[int]:
         """The arguments that are differentiated."""
         places = []
@@ -405,6 +421,33 @@ class _Batch:
             else np.zeros(*total)[()]
             for tensor, total in zip(leaves(self.trace.result), sums, strict=True)
         ]
+
+
+class BatchItems:
+    """What a call over a batch is made of.
+
+    Attributes
+    ----------
+    count : int
+        How many items there are.
+    trace, inputs
+        The graph of the first item, and its inputs, of which those from outside come last.
+    is_exact : bool
+        Whether the graph is for the lengths of the first item alone.
+    axes : list of (int or None)
+        By argument.
+    sums : list of (shape, dtype) or None
+        By result of an item, as for `nbta.execution.batch.run_batch`.
+    divides : list of bool
+        By result, whether it is divided by the number of items.
+    wanted : list of int
+        By result of the call the number of the item's.
+    """
+
+    def __init__(self, batch: _Batch, axes: Any, sums: Any, divides: Any, wanted: Any) -> None:
+        self.count = batch.count
+        self.trace, self.inputs, self.is_exact = batch.trace, batch._shared, batch._exact
+        self.axes, self.sums, self.divides, self.wanted = axes, sums, divides, wanted
 
 
 class _Cut:

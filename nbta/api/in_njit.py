@@ -35,6 +35,7 @@ from numba.extending import (
 )
 
 from nbta.api import cached_callers, derivatives
+from nbta.api.batches_in_njit import ItemPlan
 from nbta.api.static import Fixed, unfixed
 from nbta.api.tracing import Function, is_text, lies_apart
 from nbta.compiler.executable import Executable, Workspace
@@ -42,8 +43,8 @@ from nbta.errors import FailedPreconditionError, NbtaError, invalid
 from nbta.frontend.outside import BY_TEXT
 from nbta.graph.graph import leaving
 from nbta.graph.operation import DATA, Tensor
+from nbta.runtime import native_batches, parallel_loops
 from nbta.runtime import native_calls as rt
-from nbta.runtime import parallel_loops
 from nbta.runtime.failures import refusal
 from nbta.runtime.intrinsics import INTERRUPTED, NOT_A_NUMBER, OK, call
 from nbta.runtime.memory import ARRAY_DTYPE, ARRAY_READY, HEAD, INT64, build_array, room
@@ -481,20 +482,30 @@ class _Record:
         For each condition the least number, and how far up it may go from there.
     watched : int
         How many words change with what the trace read.
+    plan : ItemPlan, optional
+        For a program that computes an item of a batch.
     """
 
     def __init__(
-        self, entry: Entry, trace: Any, executable: Executable, bounds: Any, watched: int
+        self,
+        entry: Entry,
+        trace: Any,
+        executable: Executable,
+        bounds: Any,
+        watched: int,
+        plan: ItemPlan | None = None,
     ) -> None:
-        self._entry, self.trace, self.executable = entry, trace, executable
+        self._entry, self.trace, self.executable, self._plan = entry, trace, executable, plan
         generated = executable.generated
-        outputs = generated.outputs[: entry.count]
+        #: Results that the program has for the call, or for the items of one.
+        self._results = plan.results if plan else entry.count
+        outputs = [] if plan else generated.outputs[: entry.count]
         axes = [word for output in outputs for word in output.dimensions or ()]
         outside = generated.arguments - len(entry.inputs)
         self.slots = np.zeros((WORKSPACES, rt.SLOT_BYTES // 8), np.int64)
         self._guards = np.zeros((watched + outside, 2), np.int64)
         self._arrays = np.zeros(outside, np.int64)
-        sources, hints = self._dimensions()
+        sources, hints = plan.dimensions if plan else self._dimensions()
         self._tables = {
             rt.SLOTS: self.slots,
             rt.GUARD: self._guards,
@@ -509,6 +520,9 @@ class _Record:
         for word, table in self._tables.items():
             self.words[word] = table.ctypes.data
         self.words[rt.PROGRAM], self.words[rt.PLACE] = executable.address, generated.inputs
+        if plan:
+            self.words[rt.PROGRAM] = native_batches.address()
+            self.words[rt.PLACE] = native_batches.TABLE
         self.words[rt.OUTSIDE] = outside
         self._hidden: tuple[Any, ...] = ()
         self._before: list[Any] = []  # arrays from outside that a thread may still be at work on
@@ -561,11 +575,16 @@ class _Record:
         number = (slot - self.slots.ctypes.data) // rt.SLOT_BYTES
         generated = self.executable.generated
         work = self._workspaces[number] = _Workspace(generated, self.slots[number])
-        place = generated.inputs + generated.arguments + self._entry.count
-        work.others = [np.empty((), o.dtype) for o in generated.outputs[self._entry.count :]]
+        place = generated.inputs + generated.arguments + self._results
+        work.others = [np.empty((), o.dtype) for o in generated.outputs[self._results :]]
         for k, array in enumerate(work.others):
             work.words[place + k] = id(array)
-        self.slots[number, rt.WORDS] = work.address
+        address = work.address
+        if self._plan:
+            loops = int(self._entry.words[rt.LOOPS])
+            work.tables = self._plan.table(self.executable, loops, address)
+            address = work.tables[0].ctypes.data
+        self.slots[number, rt.WORDS] = address
 
     def lighten(self, slot: int) -> None:
         """Give back the buffers of a slot's workspace, which are too large to keep."""
@@ -581,9 +600,12 @@ class _Workspace(Workspace):
     ----------
     others : list of ndarray
         For results that nobody takes.
+    tables : list of ndarray
+        By which a batch uses it.
     """
 
     others: list[Any]
+    tables: list[Any]
 
     def __init__(self, generated: Any, slot: Any) -> None:
         super().__init__(generated)
@@ -711,10 +733,17 @@ class Entry:
 
     def _find(self, structure: Any) -> bool:
         """Put the program for some arguments first; whether there is one."""
-        if self._is_batch or self._function._compiled is False:
+        if self._function._compiled is False:
             return False
-        trace, arrays = self._function.bound(structure)
-        self._check(trace)
+        plan = self._planned(structure)
+        if plan is not None and not plan.is_native:
+            return False
+        if plan is None:
+            trace, arrays = self._function.bound(structure)
+            self._check(trace)
+        else:
+            trace, arrays = plan.trace, plan.inputs
+        results = self.count if plan is None else plan.results
         runner = trace.runner
         watched = _watched_of(trace, arrays[: trace.arguments])
         if trace.apart or trace._assigns or runner.generators or watched is None:
@@ -724,7 +753,7 @@ class Entry:
             return False
         executable = compiled.build()
         outputs = executable.generated.outputs
-        others = outputs[self.count :]
+        others = outputs[results:]
         if executable.generated.calls or any(o.dimensions is not None for o in others):
             return False
         with self._lock:
@@ -732,12 +761,24 @@ class Entry:
             record = next(alike, None)
             if record is None:
                 count = len(watched.free) + len(watched.locked)
-                bounds = self._bounds(trace, structure)
-                record = _Record(self, trace, executable, bounds, count)
+                bounds = self._bounds(trace, structure) if plan is None else plan.bounds()
+                record = _Record(self, trace, executable, bounds, count, plan)
             if not record.refresh(arrays[: trace.arguments]):
                 return False
             self._link([record, *(r for r in self._records if r is not record)])
         return True
+
+    def _planned(self, structure: Any) -> ItemPlan | None:
+        """The items of a call; None where it has none.
+
+        Raises
+        ------
+        Exception
+            What the call from Python raises before it has computed an item.
+        """
+        if not self._is_batch:
+            return None
+        return ItemPlan(self._function, structure, leaves(self.structure))
 
     def _check(self, trace: Any) -> None:
         """Refuse a graph whose results have other types than those of the first."""
@@ -782,7 +823,8 @@ class Entry:
 
     def _become_careful(self, structure: Any) -> None:
         """Drop programs whose products do not look at zeros; one has given a NaN."""
-        trace, _ = self._function.bound(structure)
+        plan = self._planned(structure)
+        trace = self._function.bound(structure)[0] if plan is None else plan.trace
         trace.runner._become_careful()
         with self._lock:
             plain = {r for r in self._records if r.executable.generated.is_plain}

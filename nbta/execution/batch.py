@@ -167,7 +167,11 @@ class Total:
 
     def value(self, divisor):
         """The sum of all parts, in order."""
-        total = divided(np.asarray(np.add.reduce(self._parts, axis=0)), divisor)
+        if self._parts[0].size == 1:  # NumPy would add pairs first
+            total = np.add.accumulate(self._parts, axis=0)[-1]
+        else:
+            total = np.add.reduce(self._parts, axis=0, initial=None)
+        total = divided(np.asarray(total), divisor)
         return total.astype(self._dtype, copy=False)[()]
 
 

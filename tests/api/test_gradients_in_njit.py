@@ -4,6 +4,7 @@ import collections
 import contextlib
 import gc
 import linecache
+import platform
 import re
 import signal
 import sys
@@ -383,6 +384,81 @@ def test_batches_of_pairs_and_errors(threads):
     for count in (1, numba.config.NUMBA_NUM_THREADS):
         threads(count)
         assert alike(many(rows, data), np.array([vg(row, data)[1][0] for row in rows]))
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_batches_need_no_python(dtype, reduction):
+    """One program is for all numbers of items, with sums by parts as from Python."""
+
+    def loss(w, scale, pair):
+        x, y = pair
+        return scale * (nbta.sum(w * x) - y) ** 2, (x[0] * y, 2 * w * x)
+
+    options = {"has_aux": True, "reduction": reduction, "compiled": True}
+    axes = (None, None, 0)
+    both = nbta.value_and_grad(loss, (0, 1, 2), batch_axis=axes, **options)
+    alone = nbta.grad(loss, (0, 2), batch_axis=axes, **options)
+    compiled = numba.njit(lambda w, scale, pair: (both(w, scale, pair), alone(w, scale, pair)))
+    rng = np.random.default_rng(1)
+
+    def given(n, size):
+        x, y, w = rng.normal(size=(n, size)), rng.normal(size=n), rng.normal(size=size)
+        return w.astype(dtype), dtype(0.7), (x.astype(dtype), y.astype(dtype))
+
+    compiled(*given(3, 5))
+    before = asked(both), asked(alone)
+    for n in (1, 2, 15, 16, 17, 63, 64, 65, 200):
+        args = given(n, 3 + n % 7)
+        assert alike(compiled(*args), (both(*args), alone(*args)))
+    assert (asked(both), asked(alone)) == before
+
+
+def test_errors_and_nan_in_batches():
+    def loss(w, x, k):
+        return nbta.sum(nbta.where(x > 0, nbta.log(x), 0.0) * (w @ x)) * w[0, int(k)]
+
+    vg = nbta.value_and_grad(loss, batch_axis=(None, 0, 0), compiled=True)
+    compiled = numba.njit(lambda w, x, k: vg(w, x, k))
+    w, x = np.arange(1.0, 10.0).reshape(3, 3), np.ones((20, 3))
+    k = np.zeros(20, int)
+    assert alike(compiled(w, x, k), vg(w, x, k))
+    k[7] = 5
+    with pytest.raises(nbta.NbtaError) as expected:
+        vg(w, x, k)
+    with pytest.raises(nbta.NbtaError) as found:
+        compiled(w, x, k)
+    assert type(found.value) is type(expected.value)
+    assert str(found.value) == str(expected.value)
+    assert found.value.__notes__ == expected.value.__notes__
+    k[7], x[5, 1] = 0, 0.0
+    x[6] = np.inf
+    assert alike(compiled(w, x, k), vg(w, x, k))
+    for wrong in (x[:3], x[:0]):
+        with pytest.raises(nbta.NbtaError, match="different numbers of items"):
+            compiled(w, wrong, k)
+    assert alike(compiled(w, x[:0], k[:0]), vg(w, x[:0], k[:0]))
+
+
+def test_long_items_of_batches_go_to_threads():
+    """The bits are the same, whoever computes."""
+
+    def loss(w, x):
+        total = 0.0
+        for i in range(len(x)):
+            total += np.sin(w[0] * x[i]) ** 2
+        return total
+
+    vg = nbta.value_and_grad(loss, batch_axis=(None, 0), compiled=True)
+    compiled = numba.njit(lambda w, x: vg(w, x))
+    w, x = np.ones(1), np.random.default_rng(2).normal(size=(100, 20_000))
+    short = x[:, :10].copy()
+    assert alike(compiled(w, short), vg(w, short))
+    assert asked(vg) == 2  # for a program and a workspace
+    assert alike(compiled(w, x), vg(w, x))
+    assert alike(compiled(w, x), vg(w, x))
+    if platform.machine() in ("x86_64", "AMD64"):
+        assert asked(vg) > 3
 
 
 def test_batched_functions():

@@ -1,0 +1,158 @@
+"""What a call of a gradient over a batch, ``batch_axis=``, in compiled code is made of.
+
+Its program is `nbta.runtime.native_batches.run_items`, which calls that of an item. Here is told
+how arrays of such a call become those of items, and which results are added up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nbta.api.tracing import lies_apart
+from nbta.dtypes import code_of
+from nbta.execution.batch import is_half
+from nbta.runtime import native_batches as batches
+from nbta.runtime import native_calls as rt
+from nbta.structure import leaves
+
+if TYPE_CHECKING:
+    from nbta.api.derivatives import Batched
+
+#: Floats that compiled code divides, by their bytes.
+_DIVIDED = {np.dtype(np.float32): 4, np.dtype(np.float64): 8}
+_ANY = 1 << 62
+
+
+class ItemPlan:
+    """The items of calls like one.
+
+    Parameters
+    ----------
+    batched : Batched
+    structure : tuple
+        Arguments and keyword arguments; those that are cut have one item at least.
+    parts : list
+        What stands for each of their leaves: `nbta.api.in_njit._Given` for what a call brings.
+
+    Attributes
+    ----------
+    trace : object
+        Of an item; see `nbta.api.tracing.Function.bound`.
+    inputs : list of ndarray
+        Of the first item.
+    results : int
+        How many an item has.
+    is_native : bool
+        Whether compiled code can cut and add up: along first axes, and in the items' own dtypes.
+    dimensions : tuple of list of int
+        As `nbta.api.in_njit._Record` has them.
+    """
+
+    def __init__(self, batched: Batched[Any], structure: Any, parts: Any) -> None:
+        found = batched.items_of(*structure)
+        self.trace, self.inputs = found.trace, found.inputs
+        self._sums, self._divides, self._wanted = found.sums, found.divides, found.wanted
+        self._tensors, self.results = leaves(self.trace.result), len(found.sums)
+        self._is_exact, self._values = found.is_exact, leaves(structure)
+        args, kwargs = structure
+        cut = [
+            axis is not None for a, axis in zip(args, found.axes, strict=True) for _ in leaves(a)
+        ]
+        cut += [False for _ in leaves(kwargs)]
+        pairs = list(zip(parts, cut, strict=True))
+        self._given = [
+            (k, part, own) for k, (part, own) in enumerate(pairs) if hasattr(part, "rank")
+        ]
+        self.is_native = (
+            found.count > 0
+            and all(axis in (None, 0) for axis in found.axes)
+            and all(hasattr(part, "rank") and part.rank for part, own in pairs if own)
+            and all(map(self._can_take, range(self.results)))
+        )
+        self.dimensions: Any = self._dimensions() if self.is_native else None
+        self.is_native = self.dimensions is not None
+
+    def _can_take(self, k: int) -> bool:
+        """Whether compiled code can take a result."""
+        tensor, total = self._tensors[k], self._sums[k]
+        if self._divides[k] and tensor.dtype not in _DIVIDED:
+            return False
+        if total is None:
+            return k in self._wanted
+        fits = total[1] == tensor.dtype and not is_half(tensor.dtype)
+        return fits and (k in self._wanted or not tensor.ndim)
+
+    def _dimensions(self) -> tuple[list[int], list[int]] | None:
+        """For each dimension of a result its condition or -1, and the number if that is known.
+
+        None where only a run knows one.
+        """
+        places: dict[Any, int] = {}
+        inputs, place, count = iter(self.trace.inputs), 0, -1
+        for _, part, own in self._given:
+            if not part.is_truth:
+                for axis, n in enumerate(next(inputs).spec.shape):
+                    if n is not None and type(n) is not int:
+                        places.setdefault(n, place + axis + own)
+            if own and count < 0:
+                count = place
+            place += part.conditions
+        sources, hints = [], []
+        for k in self._wanted:
+            if self._sums[k] is None:
+                sources.append(count)
+                hints.append(0)
+            for n in self._tensors[k].spec.shape:
+                if n not in places and type(n) is not int:
+                    return None
+                sources.append(places.get(n, -1))
+                hints.append(n if type(n) is int else 0)
+        return sources, hints
+
+    def bounds(self) -> list[tuple[int, int]]:
+        """For each condition the least number, and how far up it may go from there."""
+        found: list[tuple[int, int]] = []
+        looks = {(k.leaf, k.axis) for k in self.trace.lengths.known if hasattr(k, "axis")}
+        for leaf, part, own in self._given:
+            value = self._values[leaf]
+            if own:
+                found.append((1, _ANY))
+            for axis, n in enumerate(np.shape(value)[own:]):
+                is_fixed = self._is_exact or n == 1 or (leaf, axis) in looks
+                found.append((n, 0) if is_fixed else (2, _ANY))
+            if part.is_truth:
+                found.append((int(value), 0))
+            if part.may_lie_apart:  # what is cut is copied first
+                found.append((0, 1) if own else (int(lies_apart(value)), 0))
+        return found
+
+    def table(self, executable: Any, loops: int, words: int) -> list[Any]:
+        """The words of a table for `run_items`, and what lives with them.
+
+        Parameters
+        ----------
+        executable : Executable
+            The program of an item.
+        loops, words : int
+            Addresses: of the number of parallel loops, and of the program's words.
+        """
+        generated = executable.generated
+        given = [(part, own) for _, part, own in self._given if not part.is_truth]
+        outside = generated.arguments - len(given)
+        size = batches.TABLE + generated.arguments + len(self._wanted)
+        table = np.zeros(size, np.int64)
+        cut = np.array([part.dtype.itemsize if own else 0 for part, own in given], np.int64)
+        plan = np.zeros((self.results, batches.RESULT), np.int64)
+        block = np.zeros((len(given) + self.results, rt.ARRAY), np.int64)
+        for k, (row, tensor, total) in enumerate(zip(plan, self._tensors, self._sums, strict=True)):
+            row[batches.WANTED] = self._wanted.index(k) if k in self._wanted else -1
+            row[batches.ITEMSIZE] = tensor.dtype.itemsize
+            row[batches.CODE] = -1 if total is None else code_of(tensor.dtype)
+            row[batches.DIVIDED] = _DIVIDED[tensor.dtype] if self._divides[k] else 0
+        table[: batches.TABLE] = (
+            executable.address, words, generated.inputs, len(given), outside, self.results, loops,
+            cut.ctypes.data, plan.ctypes.data, block.ctypes.data,
+        )  # fmt: skip
+        return [table, cut, plan, block]
