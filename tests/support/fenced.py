@@ -1,9 +1,10 @@
 """Arrays of NumPy's with a page beside each that nobody may touch: ``pytest -p fenced FILES``.
 
-Compiled code that reads or writes an item outside of an array then ends the process there and then;
-otherwise it meets whatever lies there, mostly without a trace. Each array ends at such a page, up to
-16 bytes; with ``FENCED=before`` it begins after one. These are the arrays that a program makes after
-this module is imported, on the thread that does; NumPy takes functions that allocate as NEP 49 says.
+Compiled code that reads or writes an item outside of an array then ends the process there and
+then; otherwise it meets whatever lies there, mostly without a trace. Each array ends at such a
+page, up to 16 bytes; with ``FENCED=before`` it begins after one. These are arrays that a program
+makes after this module is imported, on the thread that does; NumPy takes functions that allocate as
+NEP 49 says.
 """
 
 import ctypes
