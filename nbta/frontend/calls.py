@@ -93,6 +93,7 @@ from nbta.frontend.problems import (
 from nbta.frontend.raising import as_numba, check_divisor, check_integer
 from nbta.frontend.records import Record, Records, empty_records
 from nbta.frontend.source import described, no_source
+from nbta.frontend.taken import note_searched
 from nbta.frontend.tensor_array_wrappers import TensorArrayWrapper, in_wrapper, unwrapped
 from nbta.frontend.tries import check_division, check_index
 from nbta.frontend.universal import call_universal
@@ -184,7 +185,7 @@ def _going_along(function, args, kwargs):
 def _with_lists(function, args):
     """Arguments with lists in place of generators, but for users' functions and ``next``."""
     users = isinstance(function, types.FunctionType | types.MethodType | Dispatcher)
-    lazy = users or function in (next, iter, print)
+    lazy = users or function in (next, iter, print, any, all)
     return args if lazy else tuple(map(iteration.settled, args))
 
 
@@ -1121,15 +1122,19 @@ def _extreme(plain):
 
 
 def _truth_of_all(name, combine):
+    of_nothing = combine is control.both
+
     def found(items):
-        items = _together(items)
+        given, items = items, _together(iteration.settled(items))
         if isinstance(items, ArrayWrapper):
-            return wrapped(native.method(name, items.content, (), {}))
-        value = combine is control.both  # of nothing
-        for item in iteration.elements(items):
-            value = combine(True, control.truth(value), lambda item=item: control.truth(item))
-            if not _traced(value) and value is not (combine is control.both):
-                break
+            value = wrapped(native.method(name, items.content, (), {}))
+        else:
+            value = of_nothing
+            for item in iteration.elements(items):
+                value = combine(True, control.truth(value), lambda item=item: control.truth(item))
+                if not _traced(value) and value is not of_nothing:
+                    break
+        note_searched(given, value if _traced(value) else value is not of_nothing)
         return value
 
     found.__doc__ = f"``{name}``."

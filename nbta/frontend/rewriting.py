@@ -690,7 +690,7 @@ class _Rewriter(ast.NodeTransformer):
             return self._about_frame(node)
         if _takes_all(node.func):
             for argument in node.args:
-                argument.at_once = True
+                argument.at_once, argument.is_searched = True, named in ("any", "all")
         function = self._base(node.func)
         visit = self._shown if _is_format(node) else self.visit
         arguments = [visit(argument) for argument in node.args]
@@ -863,7 +863,10 @@ class _Rewriter(ast.NodeTransformer):
     def visit_GeneratorExp(self, node):
         """A list where a call takes all items at once, else items that are made when asked for."""
         if getattr(node, "at_once", False):
-            return self.visit_ListComp(node)
+            found = self.visit_ListComp(node)
+            if getattr(node, "is_searched", False) and found.func.attr == "comprehension":
+                found.args[2] = _runtime("searched", found.args[2])
+            return found
         if len(node.generators) > 1 or not node.generators[0].ifs:
             found = self._comprehension(node, "one_by_one")
             return ast.copy_location(_runtime("owned", found), node)

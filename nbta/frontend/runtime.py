@@ -12,6 +12,7 @@ import operator
 import os
 import sys
 import types
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -72,7 +73,7 @@ from nbta.frontend.identity import (
     text_of,
     with_floats,
 )
-from nbta.frontend.iteration import comprehension, elements, generator, one_by_one
+from nbta.frontend.iteration import Generator, comprehension, elements, generator, one_by_one
 from nbta.frontend.jit_classes import PythonObject, asked, is_compiled_object, placeholder
 from nbta.frontend.list_items import (
     Picked,
@@ -90,8 +91,9 @@ from nbta.frontend.picking import concatenated, selects
 from nbta.frontend.problems import here, refuse_numbas
 from nbta.frontend.raising import checked as checked_operand
 from nbta.frontend.raising import is_numbas
+from nbta.frontend.ranges import Once
 from nbta.frontend.records import Record
-from nbta.frontend.taken import advance, note_taken
+from nbta.frontend.taken import advance, note_searched, note_taken
 from nbta.frontend.tries import (
     Suppressing,
     Unraised,
@@ -620,6 +622,19 @@ def for_(items, *loop):
     return iteration.for_(items if found is None else found, *loop)
 
 
+def searched(items):
+    """What a search goes along that may end before the last item, but takes all."""
+    if not isinstance(items, Iterator):
+        return items
+    advance(items)
+    if isinstance(items, Once) and items.begun is None:
+        found = Once(items.items)
+    else:
+        found = iteration.settled(items) if isinstance(items, Generator) else list(items)
+    note_taken(items, True)
+    return found
+
+
 def _counted_for(items, loop):
     """A `for` along `itertools.count`, which its body ends."""
     advance(items)
@@ -1017,7 +1032,12 @@ def _contains(items, value):
         found = items.get(value)
         return found.parts.present if may_be_gone(found) else value in items
     check_keys(items, "a search")
-    items = iteration.own_items(items)
+    found = _found_in(iteration.own_items(items), value)
+    note_searched(items, found)
+    return found
+
+
+def _found_in(items, value):
     if native.is_known(value) and (native.is_known(items) or isinstance(items, str | range)):
         return value in items
     if isinstance(items, str | bytes):
@@ -1025,8 +1045,10 @@ def _contains(items, value):
     if isinstance(items, range):
         return is_in_range(value, items)
     found = False
-    for each in items:
+    for each in iteration.spent(items):
         found = any_of(True, found, lambda e=each: is_item(value, e))
+        if found is True:
+            break
     return found
 
 

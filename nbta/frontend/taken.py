@@ -55,3 +55,8 @@ def note_taken(items, ended, by_python=False) -> None:
         current().root.cache.setdefault(_LEFT, {})[id(items)] = items
     elif not ended and isinstance(items, Once):
         items.begun = iter(())
+
+
+def note_searched(items, found) -> None:
+    """Note what a search took, which ends at what it finds; of generators it takes all items."""
+    note_taken(items, found, by_python=not hasattr(items, "rest"))

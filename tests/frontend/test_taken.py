@@ -118,8 +118,16 @@ def some(items, x):
     return sum(last(item) for item in itertools.islice(items, 3)) + sum(map(last, items))
 
 
+def after_any(items, x):
+    return any(last(item) > 3.0 for item in items) * x + sum(last(item) for item in items)
+
+
+def after_a_search(items, x):
+    return (5.0 * x in items) * x + sum(last(item) for item in items)
+
+
 WAYS = [
-    whole, by_known_break, by_break, rest_as_list, after_the_first, in_branches, after_a_branch,
+    after_any, after_a_search, whole, by_known_break, by_break, rest_as_list, after_the_first, in_branches, after_a_branch,
     in_each_iteration, some,
 ]  # fmt: skip
 
