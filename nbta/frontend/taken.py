@@ -28,9 +28,10 @@ def advance(items) -> None:
             "the others by their index"
         )
         raise UnimplementedError(message)
+    what = "takes items of a generator" if _is_generator(items) else "advances an iterator"
     reason = (
-        f"{here()}: a data-dependent loop or branch advances an iterator that was made before "
-        "it; make a list of it before, or the iterator in there"
+        f"{here()}: a data-dependent loop or branch {what} that was made before it; make a list of "
+        "it before, or the iterator in there"
     )
     if isinstance(items, Once) and items.begun is None and take_in_branches(items, reason):
         return
@@ -59,4 +60,9 @@ def note_taken(items, ended, by_python=False) -> None:
 
 def note_searched(items, found) -> None:
     """Note what a search took, which ends at what it finds; of generators it takes all items."""
-    note_taken(items, found, by_python=not hasattr(items, "rest"))
+    note_taken(items, found, by_python=not _is_generator(items))
+
+
+def _is_generator(items):
+    """Whether it is one of `nbta.frontend.iteration`, of which all items are taken together."""
+    return hasattr(items, "rest")
