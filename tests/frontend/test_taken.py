@@ -127,8 +127,8 @@ def after_a_search(items, x):
 
 
 WAYS = [
-    after_any, after_a_search, whole, by_known_break, by_break, rest_as_list, after_the_first, in_branches, after_a_branch,
-    in_each_iteration, some,
+    after_any, after_a_search, whole, by_known_break, by_break, rest_as_list, after_the_first,
+    in_branches, after_a_branch, in_each_iteration, some,
 ]  # fmt: skip
 
 
