@@ -619,7 +619,12 @@ def for_(items, *loop):
     if type(items) is itertools.count:
         return _counted_for(items, loop)
     found = iterated(items)
-    return iteration.for_(items if found is None else found, *loop)
+    if found is None:
+        return iteration.for_(items, *loop)
+    advance(items)
+    iteration.for_(found, *loop)
+    _, flags, *_ = loop
+    return note_taken(items, control.any_flag(flags()), by_python=True)
 
 
 def searched(items):

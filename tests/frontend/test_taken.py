@@ -16,6 +16,22 @@ def yielded(x):
         yield x * (k + 1)
 
 
+class Own:
+    """A user's iterator."""
+
+    def __init__(self, x):
+        self.x, self.k = x, 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.k == 7:
+            raise StopIteration
+        self.k += 1
+        return self.x * self.k
+
+
 MAKERS = {
     "generator": yielded,
     "generator expression": lambda x: (x * a for a in A),
@@ -30,9 +46,17 @@ MAKERS = {
     "reversed range": lambda x: reversed(range(7)),
     "islice": lambda x: itertools.islice(yielded(x), 1, 6, 2),
     "ndenumerate": lambda x: np.ndenumerate(x * A),
+    "a user's class": Own,
 }
 #: Those whose rest Python knows, so that a loop that Python ends may be gone on with.
-PYTHONS = {"generator expression", "iter of a list", "iter of an array", "zip of lists", "map"}
+PYTHONS = {
+    "generator expression",
+    "iter of a list",
+    "iter of an array",
+    "zip of lists",
+    "map",
+    "a user's class",
+}
 
 
 def last(item):
