@@ -5,9 +5,16 @@ Reads in branches are reads under a mask then. Where an item is read around a br
 next iteration, LLVM joins the reads across branches, and makes no vectors of what results. Branches
 with arithmetic alone have neither cost. So a read that cannot fail, or that happens in any branch
 that is taken, comes before them all.
+
+Of a loop whose ends are loops of their own (`nbta.compiler.loop_ends`) a read may fail at the ends
+alone, as that of ``u[i - 1]`` where ``i > 0`` is not asked first. It comes into a branch of that
+condition, which the version between the ends does without.
 """
 
 from functools import partial
+from typing import NamedTuple
+
+import numpy as np
 
 from nbta.compiler.access_sets import (
     is_item_read,
@@ -18,15 +25,17 @@ from nbta.compiler.access_sets import (
     reads_in_any_case,
 )
 from nbta.compiler.induction import Counts
+from nbta.compiler.loop_ends import settled
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.program import Program, changes
 from nbta.compiler.stencils import stencils
 from nbta.compiler.sums import free_sums, goes_in_vectors
 from nbta.graph.graph import SubGraph, everything, running, substitute
-from nbta.graph.operation import Operation
-from nbta.graph.views import Loop, is_loop
+from nbta.graph.operation import Operation, Tensor
+from nbta.graph.views import Branch, Loop, is_loop
 from nbta.ops.indexing.items import GETITEM
-from nbta.ops.loops.branch import CASE
+from nbta.ops.loops.bodies import trace
+from nbta.ops.loops.branch import CASE, add_case
 
 
 @contract(requires=[Fact.RANKS])
@@ -37,12 +46,39 @@ def read_before_branches(program: Program) -> Program:
     for op in running(program):
         if is_loop(op) and any(each.record is CASE for each in Loop(op).body.operations):
             loop = Loop(op)
-            vectors = goes_in_vectors(loop, counts, branches=True)
-            if vectors or stencils(loop, counts, free_sums(loop)):
-                found += [(loop.body, read) for read in _safe_reads(counts, loop.body)]
-    for body, read in found:
-        _move(body, read)
+            between = settled(loop, counts)
+            known, apart = (counts, 0) if between is None else (between.counts, between.iterations)
+            vectors = goes_in_vectors(loop, known, branches=True, apart=apart)
+            if vectors or stencils(loop, counts, free_sums(loop), between):
+                safe = _safe_reads(counts, loop.body)
+                found += [(loop.body, read, None) for read in safe]
+                if between is not None:
+                    found += _reads_between(counts, loop.body, between, set(safe))
+    for body, read, condition in found:
+        _move(body, read, condition)
     return program
+
+
+class _Condition(NamedTuple):
+    """Where a read cannot fail: where a truth value of the body is, or is not."""
+
+    test: Tensor
+    holds: bool
+
+
+def _reads_between(counts, body, between, safe):
+    """Other reads in branches, that cannot fail where a condition is as between the ends."""
+    cases = [op for op in body.operations if op.record is CASE and op.inputs[0] in between.truths]
+    ways = [(op, between.truths[op.inputs[0]]) for op in cases]
+    ways = [(op, holds, Branch(op).branches[0 if holds else 1]) for op, holds in ways]
+    inner = {branch for *_, branch in ways}
+    for read in everything(body):
+        if read.graph is body or read.graph in inner or read in safe or not is_item_read(read):
+            continue
+        known = (way for *way, branch in ways if is_within(counts, read, branch))
+        way = next(known, None)
+        if way is not None:
+            yield body, read, _Condition(way[0].inputs[0], way[1])
 
 
 def _safe_reads(counts, body) -> list[Operation]:
@@ -57,10 +93,31 @@ def _safe_reads(counts, body) -> list[Operation]:
     ]
 
 
-def _move(body: SubGraph, read: Operation) -> None:
+def _move(body: SubGraph, read: Operation, condition: _Condition | None) -> None:
     if all(is_movable(body, tensor) for tensor in read.inputs):
         inputs = [moved(body, tensor) for tensor in read.inputs]
-        with body.control_dependencies(None):
-            made = body.create(GETITEM, inputs, dict(read.attrs))
-        made.location = read.location
-        substitute(read.graph, {read.outputs[0]: read.graph.resolve(made.outputs[0])})
+        if condition is None:
+            with body.control_dependencies(None):
+                made = _same_read(body, read, inputs)
+        else:
+            made = read_where(*condition, body, read, inputs)
+        substitute(read.graph, {read.outputs[0]: read.graph.resolve(made)})
+
+
+def _same_read(graph, read, inputs):
+    made = graph.create(GETITEM, inputs, dict(read.attrs))
+    made.location = read.location
+    return made.outputs[0]
+
+
+def read_where(test: Tensor, holds: bool, graph, read: Operation, inputs: list[Tensor]) -> Tensor:
+    """What an operation reads, of other inputs in a graph, where a truth value holds; else 0.
+
+    ``holds`` is what the truth value is there.
+    """
+    with graph.as_default(), graph.control_dependencies(None), graph.name_scope("item") as scope:
+        none = trace(graph, f"{scope}none", [], lambda: [np.zeros((), read.outputs[0].dtype)])
+        taken = trace(graph, f"{scope}taken", [], list)
+        with taken.as_default():
+            taken.outputs = [_same_read(taken, read, list(map(taken.resolve, inputs)))]
+        return add_case(test, [taken, none] if holds else [none, taken], scope).outputs[0]

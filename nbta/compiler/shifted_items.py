@@ -15,6 +15,7 @@ from itertools import permutations
 import numpy as np
 
 from nbta.compiler.access_sets import OF_ITEMS, differ, iterations_apart, touched
+from nbta.compiler.branch_reads import read_where
 from nbta.compiler.hoisted_saves import Again, is_told, iterations_before
 from nbta.compiler.induction import Counts, Order
 from nbta.compiler.tapes import Tapes
@@ -24,8 +25,6 @@ from nbta.graph.views import Loop, Variable, is_loop, origin
 from nbta.ops.core.arithmetic import add, less
 from nbta.ops.core.dispatch import as_tensor, constant_in
 from nbta.ops.indexing.items import GETITEM
-from nbta.ops.loops.bodies import trace
-from nbta.ops.loops.branch import add_case
 from nbta.ops.loops.residuals import RESTORE, SAVE
 
 
@@ -137,16 +136,7 @@ def _in_first(tapes, loop, variable, read) -> Tensor:
     outside, zero = Again(loop, graph), as_tensor(np.int64(0), graph)
     scalars = [outside.make(tensor, graph, zero) for tensor in read.inputs[1:]]
 
-    def item(inside):
-        inputs = [inside.resolve(origin(tensor)) for tensor in (array, *scalars)]
-        return inside.create(GETITEM, inputs, dict(read.attrs)).outputs[0]
-
+    inputs = [graph.resolve(origin(tensor)) for tensor in (array, *scalars)]
     if tapes.iterates(loop.op):
-        return item(graph)
-    some = less(zero, iterations_before(loop, graph))
-    with graph.name_scope("first") as scope:
-        empty = trace(graph, f"{scope}none", [], lambda: [np.zeros((), read.outputs[0].dtype)])
-        taken = trace(graph, f"{scope}item", [], list)
-        with taken.as_default():
-            taken.outputs = [item(taken)]
-        return add_case(some, [taken, empty], scope).outputs[0]
+        return graph.create(GETITEM, inputs, dict(read.attrs)).outputs[0]
+    return read_where(less(zero, iterations_before(loop, graph)), True, graph, read, inputs)

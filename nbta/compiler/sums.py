@@ -234,17 +234,18 @@ def _is_filled(variable):
     return following is variable.parameter and len(users[following]) == 1
 
 
-def goes_in_vectors(loop: Loop, counts: Counts, *, branches: bool = False) -> bool:
+def goes_in_vectors(loop: Loop, counts: Counts, *, branches: bool = False, apart: int = 0) -> bool:
     """Whether a loop's iterations compute each for itself, so that LLVM can make several at once.
 
     What they change of arrays are items that each iteration has of its own; of what they add up, it
-    must pay that additions change places. With ``branches`` there may be some, without loops.
+    must pay that additions change places. With ``branches`` there may be some, without loops; with
+    ``apart``, at so many iterations at both ends it need not be so.
     """
     body, operations = loop.body, list(everything(loop.body))
     has_branches = len(operations) > len(body.operations)
     if has_branches and not (branches and _pay(operations)):
         return False
-    if not has_plain_branches(loop, counts):
+    if not has_plain_branches(loop, counts, apart):
         return False
     variables = [v for v in loop.variables()[1:] if v.parameter.spec.kind != FLOW]
     if not all(_sums_in(v).operations or is_independent(v) for v in variables):

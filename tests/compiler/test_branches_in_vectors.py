@@ -197,3 +197,34 @@ def run(w):
     wide = re.findall(r".*load <\d+ x i8>.*", library.get_llvm_str())
     assert loads or wide
     assert all("!alias.scope" in line and "!noalias" in line for line in loads + wide)
+
+
+def seam(e):
+    """The cheapest seam: a cell above is asked for where there is one, and read if cheaper."""
+    c, (n, m) = e.copy(), e.shape
+    for i in range(1, n):
+        for j in range(m):
+            b = c[i - 1, j]
+            if j > 0 and c[i - 1, j - 1] < b:
+                b = c[i - 1, j - 1]
+            if j < m - 1 and c[i - 1, j + 1] < b:
+                b = c[i - 1, j + 1]
+            c[i, j] = e[i, j] + b
+    return np.sum(c[n - 1] * c[n - 1])
+
+
+@pytest.mark.smoke
+def test_tangents_are_read_before_the_branches_that_may_fail_at_the_ends_alone():
+    """As the values are, in the condition; a branch that reads was 14 times the function."""
+    compiled, reference = (
+        nbta.function(lambda e, d: nbta.jvp(seam, (e,), (d,)), compiled=kind)
+        for kind in (True, False)
+    )
+    made = np.random.default_rng(5)
+    for shape in ((4, 1), (3, 2), (3, 11), (4, 12), (4, 40)):
+        e, d = made.normal(size=(2, *shape))
+        for one, other in zip(compiled(e, d), reference(e, d), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-13)
+    chosen = re.findall(r"( +)if r\d+:\n((?:\1 +.*\n)+)", compiled.source)
+    assert chosen
+    assert not any("t_c[" in lines for _, lines in chosen)
