@@ -48,6 +48,22 @@ def pass_by(array) -> bool:
     return True
 
 
+def noted() -> tuple:
+    """What is noted so far, for `forget_later`."""
+    cache = current().root.cache
+    return len(cache.get(_NOTED, ())), dict(cache.get(_PASSED_BY, {}))
+
+
+def forget_later(before) -> None:
+    """Forget what was noted since, as it was traced in vain: no run comes there.
+
+    It would be missed in each trace of the whole function anew, one line after the other.
+    """
+    cache, (count, passed_by) = current().root.cache, before
+    del cache.get(_NOTED, [])[count:]
+    cache[_PASSED_BY] = passed_by
+
+
 @contextmanager
 def repeated():
     """A context for what is traced once more, for the same values, as for each row of a Jacobian.
@@ -92,7 +108,11 @@ def missed_lines(graph) -> set:
 
 
 def look_for_missed(results) -> None:
-    """Find the lines whose items runs would not take, as what a function gives needs none."""
+    """Find the lines whose items runs would not take, as no result needs them.
+
+    Among the results is what earlier traces let runs compute: what two lines share is missed once,
+    and does not take a trace of the whole function for each of them.
+    """
     cache, known = current().root.cache, set()
     noted, rows = [*cache.pop(_NOTED, ())], cache.pop(_ROWS, [])
     noted += [(line, [array], again) for array, (line, again) in cache.pop(_PASSED_BY, {}).items()]

@@ -29,7 +29,7 @@ from nbta.errors import (
     UnimplementedError,
     invalid,
 )
-from nbta.frontend import conversion, effects, native, tensor_array_wrappers
+from nbta.frontend import awaited, conversion, effects, native, tensor_array_wrappers
 from nbta.frontend.array_wrappers import (
     ArrayWrapper,
     Attribute,
@@ -1264,7 +1264,7 @@ def _counted_iterations(items, body, flags, names, get, set_):
 
 def _counted(items, body, flags, names, get, set_):
     entry, first = get(), current().root.version
-    with _by_python(entry, set_) as frame:
+    with _by_python(entry, set_) as (frame, _):
         for number, item in enumerate(items, 1):
             ended = any_flag(flags())
             if is_traced(ended):
@@ -1286,25 +1286,34 @@ def _in_frame(as_loop, get, set_):
 
 @contextmanager
 def _put_back(entry, set_):
-    """Give variables what they had where iterations are given up, to be made in another way."""
-    try:
-        yield
-    except BaseException:
+    """Give variables what they had where iterations are given up, to be made in another way.
+
+    Gives a function that does so.
+    """
+    before = awaited.noted()
+
+    def put_back():
         if set_ is not None:
             set_(entry)
+        awaited.forget_later(before)
+
+    try:
+        yield put_back
+    except BaseException:
+        put_back()
         raise
 
 
 @contextmanager
 def _by_python(entry, set_):
-    """Iterations that Python makes, in a frame.
+    """Iterations that Python makes, in a frame; gives that, and a function that puts all back.
 
     What they did stays where one ends by an error that a handler of the user's takes up.
     """
     caught = None
-    with _put_back(entry, set_), Frame() as frame:
+    with _put_back(entry, set_) as put_back, Frame() as frame:
         try:
-            yield frame
+            yield frame, put_back
         except Exception as error:
             if not is_caught(error):
                 raise
@@ -1317,7 +1326,7 @@ def _by_python(entry, set_):
 def _known_iterations(items, body, flags, get, set_, most):
     """Whether iterations are done; None where they would make too many operations."""
     entry, first, done = get(), current().root.version, True
-    with _by_python(entry, set_) as frame:
+    with _by_python(entry, set_) as (frame, put_back):
         for number, item in enumerate(items, 1):
             body(item)
             ended = flags()
@@ -1330,8 +1339,7 @@ def _known_iterations(items, body, flags, get, set_, most):
                 break
         if not done:
             frame.undo()
-            if set_ is not None:
-                set_(entry)
+            put_back()
             return done
     frame.keep()
     return True
@@ -1457,7 +1465,7 @@ def _known_while(test, body, flags, get, set_, iterations, most):
     """
     entry, first, done = get(), current().root.version, True
     idle, seen = 0, ()
-    with _by_python(entry, set_) as frame:
+    with _by_python(entry, set_) as (frame, put_back):
         while True:
             ended = any_flag(flags())
             goes_on = _looked_at(test) if ended is False else negated(ended)
@@ -1477,8 +1485,7 @@ def _known_while(test, body, flags, get, set_, iterations, most):
                 raise _endless()
         if not done:
             frame.undo()
-            if set_ is not None:
-                set_(entry)
+            put_back()
             return done
     frame.keep()
     return True

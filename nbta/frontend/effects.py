@@ -58,8 +58,9 @@ def ordered():
 
 
 def _waiting(result, order, first):
-    look_for_missed(result)
-    if order.wrapper.content is first:
+    acts = order.wrapper.content is not first
+    look_for_missed([result, order.token] if acts else result)
+    if not acts:
         return result
     found = map_leaves(lambda leaf: after_token(leaf, order.token), result)
     leave_over(leaves(found), order.token)

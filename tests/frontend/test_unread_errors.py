@@ -7,6 +7,7 @@ import pytest
 from frontend_random import built
 
 import nbta
+from nbta.api import tracing
 
 TABLE = """
 a.reshape((x, 2))      a.reshape(([x], 2))      a.reshape(2.0, 2)    a.reshape(-2, -2)
@@ -108,3 +109,42 @@ def test_rows_of_derivatives_and_batches_fail_as_their_function_does(derivative,
     assert np.all(np.isfinite(derivative(x, 1)))
     with pytest.raises(nbta.NbtaError, match="out of range"):
         derivative(x, 5)
+
+
+def two_read_nothing(x, k):
+    item = x[k]
+    twice = item * 2.0  # noqa: F841
+    thrice = item * 3.0  # noqa: F841
+    return x[0]
+
+
+def put_in_a_loop(x, k):
+    total, i = 0.0, 0
+    while i < 30:  # Python knows, until the break
+        pair, triple = np.zeros(2), np.zeros(3)
+        pair[0] = x[k]
+        pair[1] = pair[0] * 2.0
+        triple[1] = pair[1] + 1.0
+        triple[2] = triple[1]
+        total += triple[2]
+        i += 1
+        if total > 5.0:
+            break
+    return total
+
+
+@pytest.mark.parametrize(("function", "most"), [(two_read_nothing, 2), (put_in_a_loop, 1)])
+def test_lines_do_not_take_a_trace_of_the_function_each(function, most, monkeypatch):
+    """A value of several lines is missed once, and what was traced in vain misses nothing."""
+    count, make = [0], tracing._Trace.make
+
+    def counted(trace, *args):
+        count[0] += 1
+        return make(trace, *args)
+
+    monkeypatch.setattr(tracing._Trace, "make", counted)
+    made, x = nbta.function(function), np.array([1.0, 2.0])
+    assert made(x, 1) == function(x, 1)
+    assert count == [most]
+    with pytest.raises(nbta.NbtaError, match="out of range"):
+        made(x, 5)
