@@ -632,7 +632,7 @@ def _array_method(owner, inner, args, kwargs):
 
 def _list(items=()):
     """``list``."""
-    return items.copy() if _is_filled(items) else listing(list(iteration.elements(items)))
+    return items.copy() if _is_filled(items) else iteration.listed(items)
 
 
 def _made(kind, args, kwargs):

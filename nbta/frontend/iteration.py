@@ -329,6 +329,17 @@ def comprehension(item, test, items, only_reads=False):
     return found
 
 
+def listed(items):
+    """``list(items)``; where only the run knows how many these are, a list that a loop fills."""
+    items = own_items(items)
+    found = indexed(items) if isinstance(items, Tensor | np.ndarray | Range) else None
+    if found is not None and isinstance(found.count, Tensor):
+        if isinstance(found.count, Number):
+            found.count.ask_again()
+        return comprehension(lambda each: each, None, items)
+    return listing(list(elements(items)))
+
+
 def repeated(items, number):
     """``items * number``, as often as only the run knows."""
     number = as_tensor(native.plain(number))
