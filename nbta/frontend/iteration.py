@@ -568,7 +568,7 @@ def for_(items, body, flags, names, get, set_, changed):
         return control.guarded_iterations(items, body, flags, names, get, set_)
     found = indexed(items)
     if found is None:
-        return control.guarded_iterations(spent(items), body, flags, names, get, set_)
+        return control.guarded_iterations(_along(spent(items)), body, flags, names, get, set_)
 
     def as_loop():
         state = names, get, set_, changed
@@ -594,3 +594,10 @@ def is_iterable(items):
 #: Iterators that note themselves what is taken.
 _OURS = (Indexed, Generator)
 Undefined = control.Undefined
+
+
+def _along(items):
+    """What Python goes along, whose errors, such as of a dict that changes, are Python's."""
+    # not `yield from`, which closes a generator with the loop
+    for item in items:  # noqa: UP028
+        yield item
