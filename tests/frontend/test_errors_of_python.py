@@ -53,6 +53,17 @@ def test_results_and_errors_are_pythons(f, x, compiled):
     check_grads(f, [x], order=2)
 
 
+@called(0.5)
+def items_of_numbers(x):
+    row = np.array([x, 2.0 * x])
+    return np.dot(row, row).item() * row[1].item(0) + row.sum().item(-1)
+
+
+@called(0.5)
+def another_item_of_a_number(x):
+    return np.array([x, x])[0].item(1)
+
+
 # Tuples whose parts are None or other texts on some way.
 
 
