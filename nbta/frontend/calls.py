@@ -23,7 +23,7 @@ from numpy.polynomial import polyutils
 
 from nbta.control.captured import names_of
 from nbta.control.control_flow import while_loop
-from nbta.errors import NbtaError, UnimplementedError, invalid
+from nbta.errors import InvalidArgumentError, NbtaError, UnimplementedError, invalid
 from nbta.frontend import (
     control,
     conversion,
@@ -633,7 +633,7 @@ def _array_method(owner, inner, args, kwargs):
 
 def _list(items=()):
     """``list``."""
-    return items.copy() if _is_filled(items) else listing(list(iteration.elements(items)))
+    return items.copy() if _is_filled(items) else iteration.listed(items)
 
 
 def _made(kind, args, kwargs):
@@ -1115,10 +1115,26 @@ def _extreme(plain):
             return wrapped(extreme_item(plain, items, default))
         items = list(iteration.elements(items))
         if default or not any(map(_traced, items)):
-            return plain(items, **default)
+            return _extreme_known(plain, items, default)
         return extreme_of(plain, items)
 
     return extreme
+
+
+def _extreme_known(plain, items, default):
+    """``max`` or ``min`` of what Python compares, which may be objects that only the run can."""
+    try:
+        return plain(items, **default)
+    except InvalidArgumentError as error:
+        kind = type(items[0]).__name__
+        if error.reason != "symbolic":
+            raise
+    which = "largest" if plain is max else "smallest"
+    message = (
+        f"{here()}: only the run knows which {kind} is the {which} one; compare numbers that they "
+        f"have, and choose among these with if, such as both attributes in turn"
+    )
+    raise invalid("symbolic", message)
 
 
 def _truth_of_all(name, combine):

@@ -15,6 +15,7 @@ import reprlib
 import threading
 import types
 from collections import Counter
+from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
@@ -360,10 +361,18 @@ def value_of(holds, one, other):
     return either(holds, lambda: one, lambda: other)
 
 
-def _told(name, one, other):
-    """The beginning of a message about a variable, or about what a container holds; both values."""
+def _told(name, one, other, path=()):
+    """The beginning of a message about a variable, or about what a container holds; both values.
+
+    ``path`` are the places of a part in tuples that the variable holds.
+    """
     if not name.startswith(ITEMS):
-        return f"{name!r} is", described(one), described(other)
+        if name == RESULT:
+            what = "what the function gives is" if path else "the function gives"
+        else:
+            what = f"{name!r} is"
+        places = "".join(f"item {place} of " for place in reversed(path))
+        return f"{places}{what}", described(one), described(other)
     if len(one) != len(other):
         return f"the number of {name.removeprefix('the ')} is", len(one), len(other)
     if isinstance(one, bytes | frozenset):
@@ -376,16 +385,26 @@ def _rule_of_items(one, otherwise):
     return "use a list or an array of numbers" if isinstance(one, bytes) else otherwise
 
 
-def _remedy(one, other):
-    """What to do where one way leaves another thing than the other one."""
-    if _is_picked(one) or _is_picked(other):
+def _remedy(one, other, otherwise="make both numbers, or arrays of one rank and dtype"):
+    """What to do where one way, or an iteration, leaves another thing than the other one."""
+    pair = one, other
+    if any(map(_is_picked, pair)) and any(map(_is_filled, pair)):
+        return (
+            "lists that change places, such as rows of a table, can be rows of an array: "
+            "a[[i, j]] = a[[j, i]]"
+        )
+    if any(map(_is_picked, pair)):
         return "keep the index in a variable, and take the list by it where it is used"
-    if _is_filled(one) or _is_filled(other):
+    if any(map(_is_filled, pair)):
         return (
             "change the list in place, for example with clear() and extend(), and assign no "
             "other list to its name"
         )
-    return "make both numbers, or arrays of one rank and dtype"
+    if all(isinstance(each, list) for each in pair) and len(one) != len(other):
+        return "give both lists as many items, for example zeros in place of those that lack"
+    if any(each is None for each in pair) and objects_in(pair):
+        return "keep what it has in variables, which may be None, or the index of the object"
+    return otherwise
 
 
 def _check_keys(one, other):
@@ -808,6 +827,35 @@ def hold_place(place, value):
             note_open_key(place.owner)
 
 
+def _itself(value):
+    return value
+
+
+class _Plan(NamedTuple):
+    """How a variable, or a part of one, gets its value after a branch.
+
+    Attributes
+    ----------
+    kind : str
+        ``"same"``: both ways leave it so; ``"joined"``: the branch operation gives its leaves;
+        ``"parts"``: each part of a tuple has a plan.
+    what : object
+        The value; the values of both ways, and pairs of their leaves; or the plans.
+    remade : callable
+        Makes the value of what the branch operation gives.
+    """
+
+    kind: str
+    what: object
+    remade: Callable = _itself
+
+    def pairs(self) -> list:
+        """Pairs of leaves that the branch operation decides on, in order."""
+        if self.kind == "parts":
+            return [pair for part in self.what for pair in part.pairs()]
+        return self.what[1] if self.kind == "joined" else []
+
+
 class _Merge:
     """What both branches leave, side by side.
 
@@ -819,9 +867,9 @@ class _Merge:
 
     def __init__(self, pred, entry, names, outcomes, branches):
         self._pred, self._entry, self._names, self._outcomes = pred, entry, names, outcomes
-        self._branches, self.columns, self._remade = branches, [], {}
+        self._branches, self.columns = branches, []
         self._plans = [self._variable(i) for i in range(len(names))]
-        self._pairs = [pair for kind, what in self._plans if kind == "joined" for pair in what[1]]
+        self._pairs = [pair for plan in self._plans for pair in plan.pairs()]
         self._ties = list(self._found_ties())
         self.columns += [holds for tie in self._ties for holds in tie.columns]
         self._wrappers = {**outcomes[0].wrappers, **outcomes[1].wrappers}
@@ -835,16 +883,29 @@ class _Merge:
         )
 
     def _variable(self, i):
-        """How a variable gets its value: ``(kind, what for)``."""
-        one, other = (outcome.values[i] for outcome in self._outcomes)
+        """How a variable gets its value."""
+        ways = [(outcome.values[i], outcome.structures[i]) for outcome in self._outcomes]
+        return self._plan(i, *zip(*ways, strict=True))
+
+    def _plan(self, i, values, structures, path=()):
+        """`_variable`, of a variable or of a part of it, at a path of places.
+
+        ``structures`` are the values with what their lists and dicts held at the ends of the ways.
+        """
+        one, other = values
         if _same(one, other):
             for value in filter(_is_usable, (one, other)):
-                return "same", value
+                return _Plan("same", value)
+        if _goes_by_parts(one, other):
+            parts = zip(zip(*values, strict=True), zip(*structures, strict=True), strict=True)
+            plans = (self._plan(i, *part, (*path, k)) for k, part in enumerate(parts))
+            return _Plan("parts", tuple(plans))
+        remade = _itself
         if (bounds := _bounds_of(one, other)) is not None:
             step, one, other = bounds
-            self._remade[i] = lambda found: Range(*found, step)
+            remade = lambda found: Range(*found, step)  # noqa: E731
         if (bases := self._bases_of(one, other)) is not None:
-            self._remade[i], (one, other) = bases
+            remade, (one, other) = bases
         if may_be_none(one, other):
             one, other = as_parts(one, other), as_parts(other, one)
         one, other = _as_codes(one, other)
@@ -852,16 +913,16 @@ class _Merge:
             check_keys(value, "a choice")
         one, other = self._filled(one, other), self._filled(other, one)
         one, other = (
-            outcome.structures[i] if outcome.arrays[i] is value else value
-            for value, outcome in zip((one, other), self._outcomes, strict=True)
+            structure if given is value else value
+            for value, given, structure in zip((one, other), values, structures, strict=True)
         )
         if _unlike(one, other) or not (_is_carried(one) and _is_carried(other)):
-            raise self._unlike(i, one, other)
+            raise self._unlike(i, one, other, path)
         self._apart((one, other))
         pairs = list(zip(leaves(one), leaves(other), strict=True))
         for pair in pairs:
-            self.columns.append(self._column(i, pair))
-        return "joined", ((one, other), pairs)
+            self.columns.append(self._column(i, pair, path))
+        return _Plan("joined", ((one, other), pairs), remade)
 
     def _bases_of(self, *pair):
         """Lists of before the branch of which an index chooses one that the ways leave, and which.
@@ -898,7 +959,7 @@ class _Merge:
             return pack(other, [_placeholder(leaf) for leaf in leaves(other)])
         return value
 
-    def _unlike(self, i, one, other):
+    def _unlike(self, i, one, other, path=()):
         _check_keys(one, other)
         name, rule = self._names[i], _remedy(one, other)
         if name.startswith(ITEMS):
@@ -906,16 +967,15 @@ class _Merge:
                 one, "both branches must leave the same number of items, of the same keys and kinds"
             )
         kinds = one, other
-        what, one, other = _told(name, one, other)
+        what, one, other = _told(name, one, other, path)
         if one == other == type(kinds[0]).__name__:
             one, other, rule = _two_of(one)
-        if name == RESULT:
-            what = "the function gives"
-            rule = _RETURN_LAST if any(map(_is_filled, kinds)) else rule
+        if name == RESULT and any(map(_is_filled, kinds)):
+            rule = _RETURN_LAST
         message = f"{here()}: {what} {one} where the condition holds and {other} elsewhere; {rule}"
         return invalid("branches", message)
 
-    def _column(self, i, pair):
+    def _column(self, i, pair, path):
         """A pair of values in one dtype."""
         held = zip(pair, self._outcomes, strict=True)  # a view's key may be the branch's
         pair = [outcome.contents.get(id(leaf), leaf) for leaf, outcome in held]
@@ -923,10 +983,10 @@ class _Merge:
             return pair
         ranks = {leaf.spec.rank if isinstance(leaf, Tensor) else np.ndim(leaf) for leaf in pair}
         if len(ranks) > 1 and None not in ranks:
-            raise self._unlike(i, *pair)
+            raise self._unlike(i, *pair, path)
         dtype = common_dtype(*pair)
         if dtype is None:
-            raise self._unlike(i, *pair)
+            raise self._unlike(i, *pair, path)
         found = []
         for leaf, branch in zip(pair, self._branches, strict=True):
             with branch.as_default():
@@ -953,12 +1013,11 @@ class _Merge:
 
     def finish(self, values, set_):
         """Give variables and wrappers what the branch operation gives."""
-        split, results = len(values) - len(self._wrappers), []
+        split = len(values) - len(self._wrappers)
         for (wrapper, _), value in zip(self._wrappers.values(), values[split:], strict=True):
             _call_as_wrapper(value, wrapper)
             wrapper.hold(value)
-        names = [self._names[i] for i, (kind, what) in enumerate(self._plans)
-                 if kind == "joined" for _ in what[1]]  # fmt: skip
+        names = [self._names[i] for i, plan in enumerate(self._plans) for _ in plan.pairs()]
         for value, called in zip(values, names, strict=False):
             _call(value, called)
         joined = [_as_user_has(pair, v) for pair, v in zip(self._pairs, values, strict=False)]
@@ -969,9 +1028,7 @@ class _Merge:
             note_number(wrapper, pair)
         self._link(joined, iter(values[len(self._pairs) : split]))
         values = iter(joined)
-        for i, (kind, what) in enumerate(self._plans):
-            results.append(what if kind == "same" else self._joined(*what, values))
-            results[i] = self._remade.get(i, _itself)(results[i])
+        results = [self._result(plan, values) for plan in self._plans]
         for outcome in self._outcomes:
             for wrapper, reason in outcome.spoiled.values():
                 wrapper.put_off(reason)
@@ -990,6 +1047,14 @@ class _Merge:
             found = tie.links(other, holds)
             if tie.may_hold and isinstance(joined[tie.place], ArrayWrapper):
                 link(joined[tie.place], other, found)
+
+    def _result(self, plan, values):
+        """What a variable is after the branch."""
+        if plan.kind == "same":
+            return plan.what
+        if plan.kind == "parts":
+            return tuple(self._result(part, values) for part in plan.what)
+        return plan.remade(self._joined(*plan.what, values))
 
     def _joined(self, ways, pairs, values):
         result = packed(ways[0], [next(values) for _ in pairs])
@@ -1019,8 +1084,14 @@ def _is_picked(value):
     return isinstance(value, Listing) and value.is_picked
 
 
-def _itself(value):
-    return value
+def _goes_by_parts(one, other):
+    """Whether two tuples are no structures of the same numbers, but their parts may go together.
+
+    Such parts are a number or None, two texts, or one list.
+    """
+    if type(one) is not tuple or type(other) is not tuple or len(one) != len(other):
+        return False
+    return _unlike(one, other) or not (_is_carried(one) and _is_carried(other))
 
 
 def _as_codes(one, other):
@@ -1248,10 +1319,25 @@ def loop_or_iterations(items, body, flags, names, get, set_, as_loop):
         put_back_lists(made)
         try:
             _counted_iterations(items, body, flags, names, get, set_)
-        except (NbtaError, TooManyError):
+        except TooManyError:
+            raise _with_limit(error) from None
+        except NbtaError:
             raise error from None
         refused.add(body.__code__)
     return None
+
+
+_LIMIT = (
+    f"; Python makes the iterations of such a loop where they come to at most "
+    f"{ITERATIONS_OF_PYTHON:,} operations, and these come to more"
+)
+
+
+def _with_limit(error):
+    """The error of a loop that cannot be one of the graph, and why Python does not make it."""
+    if isinstance(error, NbtaError) and _LIMIT not in str(error):
+        error.args = (f"{error}{_LIMIT}", *error.args[1:])
+    return error
 
 
 class TooManyError(BaseException):
@@ -2208,9 +2294,11 @@ class _Loop:
 
     def _changes(self, i, start, end):
         _check_keys(start, end)
-        rule = (
+        rule = _remedy(
+            start,
+            end,
             "a variable of a loop keeps its kind: start with a number or an array of that dtype "
-            "and rank, such as math.inf in place of None"
+            "and rank, such as math.inf in place of None",
         )
         if self._names[i].startswith(ITEMS):
             rule = "a loop keeps the number of items, the keys and their order: add all before it"

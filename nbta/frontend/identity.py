@@ -275,10 +275,19 @@ def tensor_attribute(owner, name):
         raise no_attribute(owner, name)
     if hasattr(owner, name):
         return getattr(owner, name)
+    if name == "item":
+        return lambda *index: _item(owner, index)
     if name == "is_integer":
         return lambda: True if owner.dtype.kind in "iu" else _is_whole(as_tensor(owner))
     message = f"{here()}: nbta has no operation for .{name} of a value that only the run knows"
     raise UnimplementedError(f"{message}; compute it with others")
+
+
+def _item(scalar, index):
+    """``scalar.item(*index)``, the number itself."""
+    if index not in ((), ((),), (0,), (-1,)):
+        raise IndexError(f"{here()}: item{index} of a number, which has one item")
+    return scalar
 
 
 def called_by_python(value):

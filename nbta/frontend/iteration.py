@@ -332,6 +332,17 @@ def comprehension(item, test, items, only_reads=False):
     return found
 
 
+def listed(items):
+    """``list(items)``; where only the run knows how many these are, a list that a loop fills."""
+    items = own_items(items)
+    found = indexed(items) if isinstance(items, Tensor | np.ndarray | Range) else None
+    if found is not None and isinstance(found.count, Tensor):
+        if isinstance(found.count, Number):
+            found.count.ask_again()
+        return comprehension(lambda each: each, None, items)
+    return listing(list(elements(items)))
+
+
 def repeated(items, number):
     """``items * number``, as often as only the run knows."""
     number = as_tensor(native.plain(number))
@@ -558,7 +569,7 @@ def _go_along(items, body, flags, names, get, set_, changed) -> bool:
         iter(items)  # which says that it has none
     found = None if isinstance(items, Unrolled) else indexed(items)
     if found is None:
-        control.guarded_iterations(spent(items), body, flags, names, get, set_)
+        control.guarded_iterations(_along(spent(items)), body, flags, names, get, set_)
         return not isinstance(items, Listing)
     advance(items)
 
@@ -584,3 +595,10 @@ def is_iterable(items):
 
 
 Undefined = control.Undefined
+
+
+def _along(items):
+    """What Python goes along, whose errors, such as of a dict that changes, are Python's."""
+    # not `yield from`, which closes a generator with the loop
+    for item in items:  # noqa: UP028
+        yield item

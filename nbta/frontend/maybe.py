@@ -7,6 +7,7 @@ array, and to use that checks that it is there.
 
 from __future__ import annotations
 
+import operator
 from typing import NamedTuple
 
 import numpy as np
@@ -189,10 +190,19 @@ def is_maybe(value) -> bool:
 
 def as_state(values) -> tuple:
     """The values of variables, of which two stand for one that may be None."""
-    return tuple(
-        value.parts if is_maybe(value) else value.code if isinstance(value, Chosen) else value
-        for value in values
-    )
+    return tuple(map(_hidden, values))
+
+
+def _hidden(value):
+    if type(value) is tuple:
+        return _with_parts(_hidden, value)
+    return value.parts if is_maybe(value) else value.code if isinstance(value, Chosen) else value
+
+
+def _with_parts(change, value):
+    """A tuple of other parts; the same one where they are all what they were."""
+    found = tuple(map(change, value))
+    return value if all(map(operator.is_, found, value)) else found
 
 
 def as_user(values) -> tuple:
@@ -201,6 +211,8 @@ def as_user(values) -> tuple:
 
 
 def _seen(value):
+    if type(value) is tuple:
+        return _with_parts(_seen, value)
     if isinstance(value, Code):
         return chosen(value)
     if not isinstance(value, Parts):

@@ -148,10 +148,19 @@ def _is_text_of(node, lines, code):
 
 
 def _context(module, line):
-    """The statements of a module that a line is in, and the module's imports."""
+    """The statements of a module that a line is in, and others that import to the module."""
     body = [each for each in module.body if not _is_future(each)]
     own = [each for each in body if _first_line(each) <= line <= each.end_lineno]
-    return own, [each for each in body if isinstance(each, ast.Import | ast.ImportFrom)]
+    return own, [each for each in body if each not in own and _imports(each)]
+
+
+def _imports(statement):
+    """Whether a statement imports to its own scope, also as a part: ``try: import numpy``."""
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return True
+    if isinstance(statement, _FUNCTIONS | ast.ClassDef | ast.expr):
+        return False
+    return any(map(_imports, ast.iter_child_nodes(statement)))
 
 
 @dataclass(frozen=True)

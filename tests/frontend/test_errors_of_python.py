@@ -53,6 +53,59 @@ def test_results_and_errors_are_pythons(f, x, compiled):
     check_grads(f, [x], order=2)
 
 
+@called(0.5)
+def items_of_numbers(x):
+    row = np.array([x, 2.0 * x])
+    return np.dot(row, row).item() * row[1].item(0) + row.sum().item(-1)
+
+
+@called(0.5)
+def another_item_of_a_number(x):
+    return np.array([x, x])[0].item(1)
+
+
+# Tuples whose parts are None or other texts on some way.
+
+
+@called(2.5, -0.5)
+def a_tuple_of_none_or_numbers(x):
+    def solved(v):
+        names = ["a"]
+        if v < 0.0:
+            return None, None, "none", names
+        return v, v * v, "two", names
+
+    one, two, text, names = solved(x)
+    if one is None:
+        return 3.0 * x
+    return one * two * len(names) + (1.0 if text == "two" else 0.0)
+
+
+@called(2.5, 0.5, -0.5)
+def such_a_tuple_in_later_branches_and_loops(x):
+    pair = (None, x) if x < 0.0 else (x, 2.0)
+    if x > 1.0:
+        pair = pair[0], 5.0
+    for i in range(12):
+        if pair[0] is not None and pair[0] * i > 7.0:
+            pair = pair[0] + x, pair[1] * 1.1
+    return x if pair[0] is None else pair[0] * pair[1]
+
+
+@called(2.5, -0.5)
+def uses_a_part_that_is_none(x):
+    pair = (None, x) if x < 0.0 else (x, 2.0)
+    return pair[0] * pair[1]
+
+
+@called(0.5)
+def a_dict_that_changes_while_a_loop_goes_along_it(x):
+    items = {"a": x, "b": 1.5}
+    for _ in items:
+        items.clear()
+    return x
+
+
 # Variables that have no value on some way.
 
 

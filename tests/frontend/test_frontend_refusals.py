@@ -208,8 +208,43 @@ def makes_a_tuple(x):
     return sum(tuple(kept))
 
 
+def gives_lists_of_two_lengths(x):
+    def found(v):
+        if v < 0.0:
+            return False, []
+        return True, [v, 2.0]
+
+    holds, parts = found(x[0])
+    return sum(parts) if holds else x[1]
+
+
+def swaps_rows_that_are_lists(x):
+    rows = [[x[i % 3] * j for j in range(9)] for i in range(9)]
+    for k in range(9):
+        p = k
+        for i in range(k + 1, 9):
+            if rows[i][k] > rows[p][k]:
+                p = i
+        rows[k], rows[p] = rows[p], rows[k]
+    return rows[0][1]
+
+
+class Compared:
+    def __init__(self, v):
+        self.v = v
+
+    def __gt__(self, other):
+        return self.v > other.v
+
+
+def takes_the_largest_object(x):
+    return max(Compared(x[0]), Compared(x[1])).v
+
+
 #: Functions, and words of the error that each ends in.
 REFUSED = {
+    gives_lists_of_two_lengths: "item 1 of what the function gives is list of 0 items where",
+    takes_the_largest_object: "only the run knows which Compared is the largest one",
     orders_lists: "a comparison (__lt__) of a list that a loop appends to",
     makes_a_tuple: "only the run knows how many items this tuple has; use list(...)",
     asks_which_list_it_is: "`is` compares objects of which one is chosen",
@@ -243,6 +278,14 @@ def test_it_says_where_and_what(f):
         nbta.value_and_grad(f, compiled=False)(X)
     assert REFUSED[f] in said(caught.value)
     assert f"{__file__}:" in said(caught.value)
+
+
+def test_rows_that_change_places_and_how_many_operations_would_do():
+    with pytest.raises(nbta.NbtaError) as caught:
+        nbta.value_and_grad(swaps_rows_that_are_lists, compiled=False)(X)
+    remedy = "can be rows of an array: a[[i, j]] = a[[j, i]]; Python makes the iterations of such"
+    assert remedy in said(caught.value)
+    assert "at most 1,500 operations" in said(caught.value)
 
 
 OUTSIDE = np.zeros(3)

@@ -39,8 +39,19 @@ def summed(x, mask):
     return np.sum(x[mask]) + np.mean(x[~mask])
 
 
+def as_lists(x, mask):
+    picked, places = list(x[x > 0.1]), list(np.flatnonzero(mask))
+    picked.append(2.0)
+    total = 0.0
+    for v in picked:
+        total += v * picked[0]
+    for row in list(np.outer(x, x)[mask]):
+        total += row[0] * row[-1]
+    return total * len(picked) + len(places)
+
+
 PROGRAMS = [
-    around_a_threshold, squares_in_place, of_two_axes, in_a_loop, where_they_are, summed,
+    around_a_threshold, squares_in_place, of_two_axes, in_a_loop, where_they_are, summed, as_lists,
 ]  # fmt: skip
 #: Masks that are mixed, true at the ends, at one end alone, and of one item.
 ROWS = [

@@ -484,6 +484,26 @@ def test_a_module_that_was_edited_and_reloaded(tmp_path, monkeypatch):
     assert nbta.grad(module.f)(1.0) == 3.0
 
 
+def test_a_module_that_imports_in_a_statement(tmp_path, monkeypatch):
+    """Python's compiler makes other code of calls of what a module imports, wherever it does."""
+    text = """\
+try:
+    import numpy as library
+except ImportError:
+    import math as library
+if library:
+    from math import cos
+
+def f(x):
+    return library.sin(x) * cos(x)
+"""
+    (tmp_path / "importing_module.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    module = importlib.import_module("importing_module")
+    assert nbta.grad(module.f)(1.0) == pytest.approx(np.cos(2.0))
+
+
 class Model:
     rate = 1.0
 
