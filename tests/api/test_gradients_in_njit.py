@@ -1266,6 +1266,6 @@ def test_the_page_about_it_runs():
         name = f"<page {k}>"
         linecache.cache[name] = len(cell), None, cell.splitlines(keepends=True), name
         exec(compile(cell, name, "exec"), names)
-    assert len(cells) == 11
+    assert len(cells) == 12
     assert np.max(np.abs(names["slope"](names["root"], names["data"]))) < 1e-12
     assert np.array_equal(names["at"](np.ones(2)), [10.0, 10.0])
