@@ -29,6 +29,7 @@ PEERS = (
     ("tensorflow", "with_tensorflow", {}),
     ("torch", "with_torch", {}),
     ("pytensor", "with_pytensor", {}),
+    ("blackjax", "with_blackjax", {}),
     ("typed.List", "with_numba", {"way": "list"}),
     ("doubling", "with_numba", {"way": "doubling"}),
     ("awkward", "with_awkward", {}),

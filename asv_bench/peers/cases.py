@@ -22,6 +22,9 @@ RAGGED = (64, 20, 400, 32, 64)
 DENSE = (512, 1024, 1024, 512)
 #: Numbers of three vectors that an elementwise loss takes.
 ELEMENTS = 1_000_000
+#: Variables of densities that are sampled; draws, leapfrog steps of each and their length. Results
+#: are means and mean squares, which differ by chance.
+DENSITIES, DRAWS, LEAPS, LEAP = (10, 100), 20_000, 10, 0.2
 #: How many elements of what width are appended; width None: elements of different lengths.
 APPENDS = (
     (100, 1), (10_000, 1), (1_000_000, 1), (100, 3), (100_000, 3), (10_000, 64), (100_000, None),
@@ -85,6 +88,9 @@ def _all():
     for way in WAYS:
         yield Case("Ragged batches", "ragged", f"ragged batch, {way}", {"way": way}, 1e-3,
                    ("jax", "jax hoisted", "torch"))  # fmt: skip
+    for size in DENSITIES:
+        title = f"Hamiltonian Monte Carlo, {DRAWS:,} draws, {LEAPS} steps each, {size} variables"
+        yield Case("Samplers", "sampler", title, {"size": size}, 0.1, ("blackjax",))
     yield Case("No loop", "dense", f"dense net {'x'.join(map(str, DENSE))}", {}, 1e-4, UNHOISTED)
     yield Case("No loop", "elementwise", f"elementwise loss, {ELEMENTS:,} numbers", {}, 1e-4,
                UNHOISTED)  # fmt: skip
@@ -122,6 +128,11 @@ def network(cell, size):
     scale = {"w_in": inputs**-0.5, "w_rec": states**-0.5}
     drawn = {name: rng.normal(0, scale.get(name, 0.1), shape) for name, shape in shapes.items()}
     return x, {name: value.astype(np.float32) for name, value in drawn.items()}
+
+
+def moments(draws):
+    """What is held of a sampler's draws (draws, variables): means, and mean squares."""
+    return [np.mean(draws, axis=0), np.mean(np.square(draws), axis=0)]
 
 
 def ragged():

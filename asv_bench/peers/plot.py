@@ -22,6 +22,7 @@ STYLES = {
     "typed.List": ("#CC79A7", "P"),
     "doubling": ("#A0792C", "X"),
     "awkward": ("#8C7AE6", "*"),
+    "blackjax": ("#2D3436", "h"),
 }
 #: Of the libraries in the README's chart: the peer whose colour and mark they have.
 LIBRARIES = {

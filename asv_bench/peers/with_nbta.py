@@ -135,6 +135,41 @@ def adaptive(problem):
     return _value_and_grad(loss, (np.array(given.start), np.array(given.rates)), (0, 1))
 
 
+def sampler(size):
+    """A function that samples by Hamiltonian Monte Carlo, and gives moments of the draws."""
+    energy = _example("loops_in_njit").energy
+    vg, data = nbta.value_and_grad(energy, compiled=True), np.linspace(-1.0, 1.0, size)
+
+    @njit
+    def draw(start, data, count, leaps, step):
+        draws, q = np.empty((count, len(start))), start.copy()
+        new, p, g, new_g = start.copy(), np.empty_like(q), np.empty_like(q), np.empty_like(q)
+        np.random.seed(0)
+        value, _ = vg(q, data, out=g)
+        for k in range(count):
+            before = value
+            for i in range(len(p)):
+                p[i] = np.random.normal()
+                before += 0.5 * p[i] ** 2
+            new[:], new_g[:], after = q, g, value
+            for _ in range(leaps):
+                for i in range(len(p)):
+                    p[i] -= 0.5 * step * new_g[i]
+                    new[i] += step * p[i]
+                after, _ = vg(new, data, out=new_g)
+                for i in range(len(p)):
+                    p[i] -= 0.5 * step * new_g[i]
+            for i in range(len(p)):
+                before -= 0.5 * p[i] ** 2
+            if np.log(np.random.random()) < before - after:
+                q[:], g[:], value = new, new_g, after
+            draws[k] = q
+        return draws
+
+    given = np.ones(size), data, cases.DRAWS, cases.LEAPS, cases.LEAP
+    return lambda: cases.moments(draw(*given))
+
+
 def writes(iterations):
     """A function that gives the numbers that a loop has written."""
 

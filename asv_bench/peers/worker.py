@@ -20,7 +20,8 @@ import traceback
 
 #: What figures depend on, where a worker has it in use.
 LIBRARIES = (
-    "nbta", "numpy", "numba", "jax", "diffrax", "tensorflow", "torch", "pytensor", "awkward",
+    "nbta", "numpy", "numba", "jax", "diffrax", "blackjax", "tensorflow", "torch", "pytensor",
+    "awkward",
 )  # fmt: skip
 
 

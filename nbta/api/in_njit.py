@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import from_dtype, types
+from numba import from_dtype, njit, types
 from numba.extending import (
     NativeValue,
     box,
@@ -39,7 +39,7 @@ from nbta.api.batches_in_njit import ItemPlan
 from nbta.api.static import Fixed, unfixed
 from nbta.api.tracing import Function, is_text, lies_apart
 from nbta.compiler.executable import Executable, Workspace
-from nbta.errors import FailedPreconditionError, NbtaError, invalid
+from nbta.errors import FailedPreconditionError, NbtaError, UnimplementedError, invalid
 from nbta.frontend.outside import BY_TEXT
 from nbta.graph.graph import leaving
 from nbta.graph.operation import DATA, Tensor
@@ -51,6 +51,7 @@ from nbta.runtime.memory import ARRAY_DTYPE, ARRAY_READY, HEAD, INT64, build_arr
 from nbta.runtime.native_calls import kept, raise_kept, raise_memory, raise_misfit
 from nbta.runtime.numba_private import (
     AbstractTemplate,
+    Conversion,
     NumbaError,
     as_dtype,
     cgutils,
@@ -691,6 +692,7 @@ class Entry:
         self.words[rt.GIVEN], self.words[rt.WANTED] = len(self.inputs), self.count
         self.words[rt.CONDITIONS] = self.conditions
         self.words[rt.RESULTS], self.words[rt.LOOPS] = self.dimensions, owner.loops.ctypes.data
+        self.words[rt.ANY] = numba_type(FIRST_CLASS).loops.ctypes.data
         if sample is not None:
             self._find(sample)
 
@@ -904,6 +906,7 @@ def _new_words(callback: Any) -> Any:
     """The words of an entry that has no programs yet, and asks Python by a callback."""
     words = np.zeros(rt.ENTRY, np.int64)
     words[rt.BEGIN : rt.END + 1] = [rt.address(name) for name in rt.ROUTINES]
+    words[rt.LAST_WORDS] = ctypes.addressof(rt.LAST_WORDS_TEXT)
     words[rt.ASK] = ctypes.cast(callback, ctypes.c_void_p).value
     return words
 
@@ -989,6 +992,7 @@ class NativeFunction(types.Callable):
         self.made_of: Any = None
         self.symbols: dict[str, Any] = {}
         self.entries: list[Entry] = []
+        self._first_class: dict[Any, Any] = {}
         self._lock = threading.RLock()
         self._begun: list[int] = []  # threads that let go of the interpreter's lock for a loop
         self._error: BaseException | None = None
@@ -1046,6 +1050,27 @@ class NativeFunction(types.Callable):
                 self.entries.append(self._by_types[key])
             return self._by_types[key]
 
+    def can_convert_to(self, context: Any, other: Any) -> Any:
+        """How it becomes a first-class function, if it gives what that does; it is nothing else."""
+        if not isinstance(other, types.FunctionType) or not other.is_precise():
+            return None
+        sig = other.signature
+        try:
+            given = self.get_call_type(context, sig.args, {}).return_type
+        except NumbaError:
+            return None
+        found = context.can_convert(given, sig.return_type)
+        return None if found is None or found > Conversion.safe else Conversion.safe
+
+    def first_class(self, sig: Any) -> Any:
+        """An ``@njit`` function that calls it, of which Numba has the address for a signature."""
+        with self._lock:
+            if sig not in self._first_class:
+                names = ", ".join(f"a{k}" for k in range(len(sig.args)))
+                named = {"function": self.function}
+                self._first_class[sig] = njit(eval(f"lambda {names}: function({names})", named))
+            return self._first_class[sig]
+
     def __reduce__(self) -> Any:
         return _type_again, (cached_callers.names_of(self),)
 
@@ -1075,6 +1100,8 @@ class NativeFunction(types.Callable):
         with self._lock:
             if self.loops[0] and self._error is None:
                 self._error = error
+            elif not self.loops[0] and self.function is not FIRST_CLASS:
+                numba_type(FIRST_CLASS).keep(error)
 
     def _tell(self, what: int, held: int) -> int:
         """What compiled code says of a parallel loop; see `_enter`, `_leave` and `_report`."""
@@ -1131,7 +1158,7 @@ def _words_of_missing(is_call: bool) -> Any:
     if not is_call:
         return _LoopWords(_NOTHING).words
     words = _new_words(_REFUSE)
-    words[rt.LOOPS] = _NO_LOOPS.ctypes.data
+    words[rt.LOOPS] = words[rt.ANY] = _NO_LOOPS.ctypes.data
     return words
 
 
@@ -1160,6 +1187,37 @@ def _typeof(function: Any, _: Any) -> NativeFunction:
     return numba_type(function)
 
 
+def _refuse_address(function: Any) -> None:
+    """Refuse what Numba asks for where Python passes a function as a first-class one.
+
+    It would call the function by an address of C's, and drop its errors.
+    """
+    message = (
+        f"{function._title} cannot become a first-class function on its way from Python; pass it "
+        f"from an @njit function, or in a container or jitclass, or pass an @njit function with a "
+        f'signature that calls it, as in numba.njit("f8(f8)")(lambda x: g(x))'
+    )
+    raise UnimplementedError(message)
+
+
+for _kind in (Function, derivatives.Batched):
+    setattr(_kind, "__wrapper_address__", _refuse_address)  # noqa: B010 - Numba's name
+
+
+class FirstClass:
+    """Stands for any function of nbta: parallel loops that call first-class functions tell it."""
+
+    _title = "first-class functions"
+
+    def __repr__(self) -> str:
+        return self._title
+
+
+FIRST_CLASS = FirstClass()
+typeof_impl.register(FirstClass)(_typeof)
+parallel_loops.FIRST_CLASS.append(numba_type(FIRST_CLASS))
+
+
 @register_model(NativeFunction)
 class _Model(models.OpaqueModel):
     pass
@@ -1180,6 +1238,36 @@ def _box(kind: Any, value: Any, c: Any) -> Any:
     found = c.context.add_dynamic_addr(c.builder, id(kind.function), info=str(kind))
     c.pyapi.incref(found)
     return found
+
+
+# First-class functions, and others.
+
+
+@imputils.lower_cast(NativeFunction, types.FunctionType)
+def _become_first_class(context: Any, builder: Any, kind: Any, to: Any, value: Any) -> Any:
+    dispatcher = kind.first_class(to.get_precise().signature)
+    address = context.add_dynamic_addr(builder, id(dispatcher), info=str(kind))
+    made = context.cast(builder, address, types.Dispatcher(dispatcher), to)
+    found = cgutils.create_struct_proxy(to.get_precise())(context, builder, value=made)
+    # Python gets the function itself back.
+    found.py_addr = context.add_dynamic_addr(builder, id(kind.function), info=str(kind))
+    return found._getvalue()
+
+
+@imputils.lower_cast(NativeFunction, NativeFunction)
+def _become_another(context: Any, builder: Any, kind: Any, to: Any, value: Any) -> Any:
+    message = (
+        "a container has one type for all its items, and each function of nbta has a type of its "
+        "own; make the container for a first-class function type, as in "
+        "List.empty_list(types.FunctionType(numba.float64(numba.float64)))"
+    )
+    raise refusal(message)
+
+
+@imputils.lower_builtin(operator.is_, NativeFunction, NativeFunction)
+def _is(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """Whether functions are one: Numba's own answer is always no."""
+    return cgutils.true_bit if sig.args[0] == sig.args[1] else cgutils.false_bit
 
 
 # Parallel loops.
@@ -1257,10 +1345,11 @@ def _report(value: Any) -> Any:
 
 def _refuse_either(args: Any) -> None:
     """Refuse what may be any function of a tuple."""
-    if isinstance(args[0], types.Tuple) and any(isinstance(k, NativeFunction) for k in args[0]):
+    kinds = args[0] if isinstance(args[0], types.Tuple | types.LiteralList) else ()
+    if any(isinstance(kind, NativeFunction) for kind in kinds):
         message = (
-            "the functions in a tuple are of several types; take one by an index that is a "
-            "constant, or go over them by literal_unroll (from numba import literal_unroll)"
+            "the functions in a tuple or a list are of several types; take one by an index that is "
+            "a constant, or go over a tuple by literal_unroll (from numba import literal_unroll)"
         )
         raise refusal(message)
 

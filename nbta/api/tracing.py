@@ -13,6 +13,7 @@ from dataclasses import is_dataclass
 from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 import numpy as np
+from numba import types
 
 from nbta import shapes
 from nbta.api.filling import fill, takes_out
@@ -242,7 +243,9 @@ _ANY_LENGTH = 2
 
 
 def as_examples(part: Any) -> Any:
-    """A structure with arrays in place of Specs."""
+    """A structure with arrays in place of Specs and of Numba's types."""
+    if isinstance(part, types.Type):
+        return _example_of_type(part)
     if isinstance(part, Spec):
         spec = _Leaf(part).spec  # which has a shape
         shape = [_ANY_LENGTH if n is None else n for n in spec.shape or ()]
@@ -255,6 +258,18 @@ def as_examples(part: Any) -> Any:
     if (node := node_of(part)) is not None:
         return node.packed(map(as_examples, node.parts))
     return part
+
+
+def _example_of_type(kind: Any) -> Any:
+    """A value of a type of Numba's."""
+    if isinstance(kind, types.BaseTuple):
+        parts = map(_example_of_type, kind)
+        made = getattr(kind, "instance_class", None)
+        return made(*parts) if made else tuple(parts)
+    item = kind.dtype if isinstance(kind, types.Array) else kind
+    if not isinstance(item, types.Number):
+        return kind  # which is refused as other objects are
+    return np.zeros((_ANY_LENGTH,) * getattr(kind, "ndim", 0), str(item))[()]
 
 
 def _no_signature(given: Any) -> Any:
@@ -704,8 +719,9 @@ class Function(Sent, Generic[P, R]):
         ----------
         *args, **kwargs
             Arguments like those of the calls to come. Of arrays and numbers only dtypes and shapes
-            count, and a `nbta.Spec` may stand for each; a length that it does not tell is any but 0
-            and 1. With an ``input_signature``, no arguments are needed.
+            count, and a `nbta.Spec` or a type of Numba's, as ``numba.float64[:]``, may stand for
+            each; a length that it does not tell is any but 0 and 1. With an ``input_signature``,
+            no arguments are needed.
 
         Returns
         -------

@@ -10,6 +10,7 @@ What no record is for, and what a program refuses, is left to Python: the entry 
 a function that makes a record, or computes the results, or keeps the error.
 """
 
+import ctypes
 import itertools
 
 from numba import types
@@ -45,8 +46,12 @@ DATA, RANK, DIMENSIONS, FLAGS = (
 )
 #: Words of an entry: the addresses of the steps of a call; its first record, or 0; the address of
 #: what asks Python; how many arrays are given, and wanted; how many conditions there are, and
-#: dimensions of results; and the address of the number of parallel loops that use the function now.
-BEGIN, RUN, END, RECORDS, ASK, GIVEN, WANTED, CONDITIONS, RESULTS, LOOPS, ENTRY = range(11)
+#: dimensions of results; and the addresses of the numbers of parallel loops that use the function
+#: now, and that use any function; and of what the process says where it must end.
+(
+    BEGIN, RUN, END, RECORDS, ASK, GIVEN, WANTED, CONDITIONS, RESULTS, LOOPS, ANY, LAST_WORDS,
+    ENTRY,
+) = range(13)  # fmt: skip
 #: Words of a record: the next one, or 0; the program's address; how many guards, how many more that
 #: are looked at with the interpreter's lock, and where they are, with an address and a word each,
 #: of which each is read only where all before are as they were; slots; for each condition the least
@@ -74,6 +79,7 @@ DONE, READY, AGAIN, RAISE, ELSEWHERE = range(5)
 NEW, EMPTY, FULL, CHANGED, TAKEN, LARGE = range(-1, -7, -1)
 
 thread_state = types.ExternalFunction("PyGILState_GetThisThreadState", types.intp())
+end_process = types.ExternalFunction("Py_FatalError", types.void(types.intp))
 check_signals = types.ExternalFunction("PyErr_CheckSignals", types.int32())
 #: Take the error of a thread, and give it back.
 take_error = types.ExternalFunction("PyErr_Fetch", types.void(types.intp, types.intp, types.intp))
@@ -137,8 +143,8 @@ def are_alike(guards, first, count):
 @kernel
 def are_lists_alike(entry, record):
     """Whether items of lists are as a record counts on: where these lie changes as lists grow."""
-    if thread_state() == 0 and words(words(entry)[LOOPS])[0] == 0:
-        return False  # see `ask`
+    if is_stray(entry):
+        return False
     r = words(record)
     python = hold_python()
     found = are_alike(words(r[GUARD]), r[GUARDS], r[LOCKED])
@@ -169,16 +175,25 @@ def hand_over(entry, record, request, w):
 
 
 @kernel
+def is_stray(entry):
+    """Whether a thread must not wait for Python.
+
+    One that Python does not know is that of a parallel loop. Where no loop said that it began, its
+    caller may hold the interpreter's lock until this thread is done.
+    """
+    e = words(entry)
+    return thread_state() == 0 and words(e[LOOPS])[0] == 0 and words(e[ANY])[0] == 0
+
+
+@kernel
 def ask(entry, record, request, reason):
     """What Python makes of a call.
 
-    A thread that Python does not know is that of a parallel loop. Where no loop said that it began,
-    its caller may hold the interpreter's lock until this thread is done.
+    Numba drops what is raised where a loop has told nothing, and its results would be wrong.
     """
     e, r = words(entry), words(request)
-    if thread_state() == 0 and words(e[LOOPS])[0] == 0:
-        r[ERROR] = 0
-        return RAISE
+    if is_stray(entry):
+        end_process(e[LAST_WORDS])
     if reason == INTERRUPTED:  # the exception is set, and Python runs with none
         python, place = hold_python(), request + 8 * RAISED
         take_error(place, place + 8, place + 16)
@@ -312,16 +327,19 @@ class _Kept:
         """The error of a number, which Numba makes twice: to look at it, and to raise it."""
         found = self._errors.get(number)
         if found is None:
-            return RuntimeError(_NO_PYTHON)
+            return RuntimeError(_LOST)
         found.append(found[0])
         if len(found) > 2:
             self._errors.pop(number, None)
         return found[0]
 
 
-_NO_PYTHON = (
-    "a derivative of nbta was called by a thread of a parallel loop that Python does not know, and "
-    "needs Python there; call it in the function that has the loop, or once before the loop"
+_LOST = "an error of a call in compiled code is lost, as many others came after it"
+#: What a process says where a thread needs Python and must not wait for it.
+LAST_WORDS_TEXT = ctypes.create_string_buffer(
+    b"nbta: a function of nbta needs Python in a parallel loop that Numba made by itself: of an "
+    b"array expression, a stencil, or a function of vectorize with target='parallel'. Numba drops "
+    b"errors there, and results would be wrong. Call it in a loop over numba.prange"
 )
 kept = _Kept()
 

@@ -72,17 +72,47 @@ def functions_of(kind, seen=None) -> dict:
     """Types of functions that a value of a type calls and loops must tell, by name."""
     if getattr(kind, "used_in_loops", False) and isinstance(kind, types.Callable):
         return {str(kind): kind}
-    members = kind if isinstance(kind, types.BaseTuple) else getattr(kind, "calls", ())
-    if members:
-        return {k: v for member in members for k, v in functions_of(member, seen).items()}
-    if not isinstance(kind, types.Dispatcher):
+    if isinstance(kind, types.FunctionType):
+        return {str(each): each for each in FIRST_CLASS}
+    seen, found = set() if seen is None else seen, {}
+    if kind in seen:
         return {}
-    seen, found = seen or set(), {}
-    for version in [] if kind in seen else list(kind.dispatcher.overloads.values()):
-        seen.add(kind)
-        for inner in _types_in(version):
-            found |= functions_of(inner, seen)
+    seen.add(kind)
+    for inner in _members(kind):
+        found |= functions_of(inner, seen)
+    for dispatcher in _dispatchers(kind):
+        for version in list(dispatcher.overloads.values()):
+            for inner in _types_in(version):
+                found |= functions_of(inner, seen)
     return found
+
+
+#: Types that stand for all functions which values of first-class function types may be.
+FIRST_CLASS = []
+
+
+def _members(kind):
+    """Types of what a value holds, or of what its calls call."""
+    if isinstance(kind, types.BaseTuple):
+        return kind
+    if isinstance(kind, types.ClassInstanceType):
+        return list(kind.struct.values())
+    return getattr(kind, "calls", ())
+
+
+def _dispatchers(kind):
+    """The compiled functions that calls of a type may lead to."""
+    if isinstance(kind, types.Dispatcher):
+        return [kind.dispatcher]
+    own = getattr(_key(kind), "_dispatcher", None)  # of what `vectorize` makes
+    if own is not None:
+        return [own]
+    templates = kind.templates if isinstance(kind, types.Function) else ()
+    if isinstance(kind, types.BoundFunction):
+        templates = (kind.template,)
+    chosen = [c for t in templates for c in getattr(t, "_impl_cache", {}).values()]
+    found = (each[0] for each in chosen if isinstance(each, tuple))
+    return [each for each in found if hasattr(each, "overloads")]
 
 
 #: By functions whose overloads call others: what gives the types of these, of those of arguments.

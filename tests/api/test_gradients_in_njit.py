@@ -7,16 +7,20 @@ import linecache
 import platform
 import re
 import signal
+import subprocess
 import sys
+import textwrap
 import threading
+import warnings
 from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
-from numba import literal_unroll
+from numba import literal_unroll, types
 from numba.core.errors import NumbaWarning, TypingError
 from numba.core.runtime import _nrt_python, rtsys
+from numba.experimental import jitclass
 
 import nbta
 from nbta.api import in_njit
@@ -516,6 +520,112 @@ def test_first_class_functions_around_gradients():
 
     assert call(numba.njit("f8(f8)")(lambda x: slope(x)), 2.0) == 12.0
     assert call(numba.cfunc("f8(f8)")(lambda x: slope(x)), 2.0) == 12.0
+
+
+FIRST_CLASS = types.FunctionType(types.float64(types.float64))
+
+
+@numba.njit(types.float64(FIRST_CLASS, types.float64))
+def called(f, x):
+    return f(x)
+
+
+@jitclass([("f", FIRST_CLASS)])
+class Holder:
+    def __init__(self, f):
+        self.f = f
+
+    def at(self, x):
+        return self.f(x)
+
+
+def test_gradients_become_first_class_functions():
+    a, b = SLOPES
+
+    @numba.njit
+    def of_both(x):
+        held = numba.typed.List.empty_list(FIRST_CLASS)
+        held.append(a)
+        held.append(b)
+        total = called(a, x) + called(b, x) + Holder(a).at(x)
+        for f in held:
+            total += f(x)
+        return total
+
+    assert of_both(2.0) == 2 * (4.0 + 12.0) + 4.0
+    held = numba.typed.Dict.empty(types.int64, FIRST_CLASS)
+    held[1], held[2] = a, b
+    assert held[2] is b
+    assert numba.njit(lambda d, k, x: d[k](x))(held, 2, 2.0) == 12.0
+    assert [numba.njit(lambda f: f is a)(f) for f in (a, b)] == [True, False]
+
+    def positive(x):
+        assert x > 0, "positive numbers only"
+        return x * x
+
+    slope = nbta.grad(positive, compiled=True)
+    with pytest.raises(AssertionError, match="positive numbers only"):
+        numba.njit(lambda x: called(slope, x))(-1.0)
+    whole = types.FunctionType(types.int64(types.float64))
+    rounded = numba.njit(types.int64(whole, types.float64))(lambda f, x: f(x))
+    with pytest.raises(TypingError, match="Known signatures"):
+        numba.njit(lambda x: rounded(a, x))(1.0)
+    with pytest.raises(nbta.UnimplementedError, match="pass it from an @njit function"):
+        called(a, 2.0)
+    of_one = numba.typed.List.empty_list(numba.typeof(a))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumbaWarning)
+        with pytest.raises(TypingError, match="first-class function type"):
+            of_one.append(b)
+
+
+@numba.extending.overload(called.py_func)
+def _called(f, x):
+    return (lambda f, x: f(x)) if isinstance(f, in_njit.NativeFunction) else None
+
+
+overloaded = called.py_func
+
+
+@pytest.mark.parametrize("how", ["list", "jitclass", "overload", "vectorize"])
+def test_parallel_loops_know_what_is_called_by_other_ways(how):
+    """Its threads have no workspaces yet, and ask Python for these."""
+    f = nbta.grad(lambda x: x**2, compiled=True)
+    held = numba.typed.List.empty_list(FIRST_CLASS)
+    held.append(f)
+    of_items = numba.vectorize(lambda x: f(x))
+    call = {
+        "list": lambda held, x: held[0](x),
+        "jitclass": lambda held, x: held.at(x),
+        "overload": lambda held, x: overloaded(held, x),
+        "vectorize": lambda held, x: of_items(x),
+    }[how]
+    call = numba.njit(inline="always")(call)
+
+    @numba.njit(parallel=True)
+    def many(held, x):
+        found = np.full(len(x), -1.0)
+        for i in numba.prange(len(x)):
+            found[i] = call(held, x[i])
+        return found
+
+    x = np.arange(1.0, 9.0)
+    given = {"list": held, "jitclass": Holder(f), "overload": f, "vectorize": None}[how]
+    assert alike(many(given, x), 2.0 * x)
+
+
+def test_a_process_ends_where_numba_would_drop_the_error():
+    """Of loops that Numba makes by itself nobody is told; without an error results are wrong."""
+    source = """
+        import numba, numpy as np, nbta
+        slope = nbta.grad(lambda x: x**2, compiled=True)
+        of_items = numba.vectorize(["f8(f8)"], target="parallel")(lambda x: slope(x))
+        print(of_items(np.arange(100.0)))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(source)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode != 0
+    assert "Call it in a loop over numba.prange" in run.stderr
 
 
 def test_what_may_be_one_function_or_another_is_refused():
@@ -1156,6 +1266,6 @@ def test_the_page_about_it_runs():
         name = f"<page {k}>"
         linecache.cache[name] = len(cell), None, cell.splitlines(keepends=True), name
         exec(compile(cell, name, "exec"), names)
-    assert len(cells) == 10
+    assert len(cells) == 12
     assert np.max(np.abs(names["slope"](names["root"], names["data"]))) < 1e-12
     assert np.array_equal(names["at"](np.ones(2)), [10.0, 10.0])

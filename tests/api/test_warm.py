@@ -1,5 +1,6 @@
 """Functions are compiled ahead for arguments of some kinds, and run nothing for that."""
 
+import numba
 import numpy as np
 import pytest
 from fuzz.ways import in_python
@@ -49,6 +50,21 @@ def test_a_call_after_it_compiles_nothing(example, builds):
     assert repr(slope).endswith(", 1 graph, compiled>")
 
 
+def test_types_of_numba_and_a_caller_that_compiles_nothing(builds):
+    slope = nbta.grad(total, compiled=True).warm(numba.float64[:], numba.float64)
+    slope.warm(np.ones(1), 2.0)  # arrays of length 1 have a program of their own
+    before = slope.traces, len(builds)
+    of_lengths = numba.njit("f8[::1](f8[::1], f8)")(lambda x, power: slope(x, power))
+    for n in (1, 2, 5):
+        np.testing.assert_array_equal(of_lengths(np.ones(n), 2.0), np.full(n, 2.0))
+    assert (slope.traces, len(builds)) == before == (2, 2)
+    pair = nbta.grad(lambda p: nbta.sum(p[0] * p[1])).warm(
+        numba.types.Tuple((numba.float64[:], numba.float64))
+    )
+    pair((X, 2.0))
+    assert pair.traces == 1
+
+
 def test_nothing_runs():
     ran = []
 
@@ -92,5 +108,7 @@ def test_refusals():
         nbta.grad(total).warm(nbta.Spec("float64", None), 2.0)
     with pytest.raises(nbta.InvalidArgumentError, match="gradients exist for floats"):
         nbta.grad(total).warm(nbta.Spec("int64", (None,)), 2.0)
+    with pytest.raises(nbta.InvalidArgumentError, match="unicode_type is not a tensor; give"):
+        nbta.grad(total).warm(numba.types.unicode_type, 2.0)
     with in_python(), pytest.raises(nbta.InvalidArgumentError, match="there are no items"):
         nbta.grad(total, batch_axis=(0, None)).warm(np.zeros((0, 3)), 2.0)
