@@ -8,7 +8,6 @@ until what was assumed is so.
 
 from __future__ import annotations
 
-import itertools
 import math
 import operator
 import reprlib
@@ -1431,12 +1430,12 @@ def _known_iterations(items, body, flags, get, set_, most):
     return True
 
 
-def guarded_iterations(items, body, flags, names, get, set_):
+def guarded_iterations(items, body, flags, names, get, set_, endless=False):
     """Iterations over what only Python knows, each in a branch once a flag is traced."""
     for item in items:
         ended = any_flag(flags())
         if is_traced(ended):
-            if isinstance(items, itertools.cycle):
+            if endless:
                 message = "a loop over itertools.cycle that only the run ends"
                 raise UnimplementedError(f"{here()}: {message}; write it with a counter")
             _branch(logical_not(ended), _with(body, item), _nothing, names, get, set_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING, TypeVar
 
@@ -569,7 +570,8 @@ def _go_along(items, body, flags, names, get, set_, changed) -> bool:
         iter(items)  # which says that it has none
     found = None if isinstance(items, Unrolled) else indexed(items)
     if found is None:
-        control.guarded_iterations(_along(spent(items)), body, flags, names, get, set_)
+        endless = isinstance(items, itertools.cycle)
+        control.guarded_iterations(_along(spent(items)), body, flags, names, get, set_, endless)
         return not isinstance(items, Listing)
     advance(items)
 
