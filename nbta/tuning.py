@@ -157,11 +157,10 @@ WATCHED_ITERATIONS = _row(
     "A loop asks so seldom whether to look at signals: one without a way out goes faster.",
 )  # fmt: skip
 LARGE_BODY = _row(
-    30, "operations", "compiler.emitter",
+    40, "operations", "compiler.emitter",
     "From here on LLVM makes no version of a loop's body by itself in which nothing asks whether "
     "indices are outside (-unswitch-threshold: 50 instructions). One that asks takes twice as "
-    "long where iterations wait for each other, too (alignment by max). With 40, tangents of a "
-    "scheme of finite differences in time took 37 us, with 30 and less 17.",
+    "long where iterations wait for each other, too (alignment by max).",
 )  # fmt: skip
 PARTED_ITERATIONS = _row(
     12, "iterations", "compiler.emitter",
