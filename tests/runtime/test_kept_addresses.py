@@ -398,12 +398,23 @@ def test_what_njit_functions_look_at_lives():
 
         return compiled
 
-    compiled, x = made(np.arange(4.0)), np.linspace(1.0, 2.0, 4)
-    for _ in range(3):
-        np.testing.assert_array_equal(compiled(x), 2 * np.arange(4.0) * x)
-        kept = churned()
-        np.testing.assert_array_equal(compiled(x), 2 * np.arange(4.0) * x)
-        del kept
+    def made_of_batches(weights):
+        slope = nbta.grad(lambda x, y: nbta.sum(weights * x * x) + y, batch_axis=(0, None))
+
+        @njit
+        def compiled(x):
+            return slope(np.stack((x, x)), 1.0)[1]
+
+        return compiled
+
+    x = np.linspace(1.0, 2.0, 4)
+    for make in (made, made_of_batches):
+        compiled = make(np.arange(4.0))
+        for _ in range(3):
+            np.testing.assert_array_equal(compiled(x), 2 * np.arange(4.0) * x)
+            kept = churned()
+            np.testing.assert_array_equal(compiled(x), 2 * np.arange(4.0) * x)
+            del kept
 
 
 @row("entries and loops of functions that callers in Numba's disk cache call")

@@ -241,7 +241,7 @@ FAULTS = [
     Fault(
         "passes",
         "values of an inner loop that begin where those of the first iteration do",
-        "index = add(graph.resolve(self.begin), as_long(index))",
+        "index = add(graph.resolve(ahead), as_long(index))",
         "index = as_long(index)",
         "nested_tapes",
     ),
