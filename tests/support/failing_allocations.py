@@ -23,20 +23,23 @@ from numba.core.runtime import _nrt_python
 import nbta
 
 ROWS = np.arange(6.0).reshape(3, 2)
+#: Rows whose buffers are allocations of their own, which no record of Numba's runtime has room for.
+LARGE = np.tile(ROWS, (1, 400))
 FOLDER = tempfile.TemporaryDirectory()
 #: Jobs in users' compiled functions: Numba gives back nothing of what one holds when it raises.
 HOLDING = (
     "made inside", "made ragged", "written once", "written strided once", "written",
-    "written ragged", "looked up", "in lanes", "in bulk", "looked at",
+    "written ragged", "written large", "looked up", "looked up in large ones", "in lanes",
+    "in bulk", "looked at",
 )  # fmt: skip
 #: Jobs on Numba's threads.
 THREADED = ("compiled mapped", "batch", "in lanes")
 
 
-def forward(**options):
+def forward(rows=ROWS, **options):
     """A filled array."""
     array = nbta.TensorArray("float64", 3, clear_after_read=False, **options)
-    return array.unstack(ROWS)
+    return array.unstack(rows)
 
 
 # In users' compiled code.
@@ -164,15 +167,15 @@ def growing(**options):
     return nbta.TensorArray("float64", dynamic_size=True, **options)
 
 
-def joined(array):
+def joined(array, rows=ROWS):
     parts = array.lanes(3)
     for k in range(3):
-        parts.take(k).append(ROWS[k])
+        parts.take(k).append(rows[k])
     return parts.join().size()
 
 
-def looked_up_eagerly(array):
-    return array.grad("one").write(0, ROWS[0]).grad("two").write(1, ROWS[0]).stack().tolist()
+def looked_up_eagerly(array, rows=ROWS):
+    return array.grad("one").write(0, rows[0]).grad("two").write(1, rows[0]).stack().tolist()
 
 
 @njit(cache=True)
@@ -181,7 +184,7 @@ def written_once(ta, row):
 
 
 JOBS = {
-    "first append": (growing, lambda a: a.append(np.tile(ROWS, 100)).size()),  # none lies inline
+    "first append": (growing, lambda a: a.append(LARGE).size()),
     "lookup": (forward, lambda a: a.grad("one").size()),
     "written once": (growing, lambda a: written_once(a, ROWS)),
     "written strided once": (growing, lambda a: written_once(a, ROWS.T)),
@@ -194,6 +197,17 @@ JOBS = {
     "eager ragged gradient": (lambda: forward(infer_shape=False), looked_up_eagerly),
     "eager lanes": (lambda: growing(element_shape=(2,)), joined),
     "eager ragged lanes": (lambda: growing(infer_shape=False), joined),
+    "eager large": (growing, lambda a: a.append(LARGE).append(LARGE).stack().tolist()),
+    "eager large ragged": (
+        lambda: growing(infer_shape=False),
+        lambda a: a.append(LARGE).append(LARGE[0]).read(0).tolist(),
+    ),
+    "eager large gradient": (lambda: forward(LARGE), lambda a: looked_up_eagerly(a, LARGE)),
+    "eager large ragged gradient": (
+        lambda: forward(LARGE, infer_shape=False),
+        lambda a: looked_up_eagerly(a, LARGE),
+    ),
+    "eager large lanes": (lambda: growing(element_shape=(800,)), lambda a: joined(a, LARGE)),
     "made inside": (lambda: None, lambda _: made_inside(ROWS)),
     "made ragged": (lambda: None, lambda _: made_ragged(ROWS)),
     "written": (
@@ -203,6 +217,14 @@ JOBS = {
     "written ragged": (
         lambda: nbta.TensorArray("float64", 3, element_shape=(None,), infer_shape=False),
         lambda a: written(a, ROWS).tolist(),
+    ),
+    "written large": (
+        lambda: nbta.TensorArray("float64", 3, element_shape=(None,)),
+        lambda a: written(a, LARGE).tolist(),
+    ),
+    "looked up in large ones": (
+        lambda: forward(LARGE),
+        lambda a: looked_up(a, LARGE[0]).tolist(),
     ),
     "looked up": (forward, lambda a: looked_up(a, ROWS[0]).tolist()),
     "in bulk": (
