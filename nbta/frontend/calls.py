@@ -15,6 +15,7 @@ import os
 import types
 import weakref
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import numpy as np
@@ -91,9 +92,10 @@ from nbta.frontend.problems import (
     refuse_numbas,
 )
 from nbta.frontend.raising import as_numba, check_divisor, check_integer
+from nbta.frontend.ranges import Once
 from nbta.frontend.records import Record, Records, empty_records
 from nbta.frontend.source import described, no_source
-from nbta.frontend.taken import note_searched
+from nbta.frontend.taken import note_searched, note_sources, note_taken
 from nbta.frontend.tensor_array_wrappers import TensorArrayWrapper, in_wrapper, unwrapped
 from nbta.frontend.tries import check_division, check_index
 from nbta.frontend.universal import call_universal
@@ -155,17 +157,22 @@ def call(function, /, *args, **kwargs):
     """``function(*args, **kwargs)`` in a function that is traced."""
     if current() is None:
         return function(*args, **kwargs)
-    special = _special_of(function)
     if any(isinstance(arg, iteration.Generator) for arg in args):
         ours = _going_along(function, args, kwargs)
         if ours is not None:
             return _converted(ours, tuple(map(iteration.run_range, args)), kwargs)
         args = _with_lists(function, args)
+    special = _special_of(function)
     if special is not None:
         for arg in args if function not in _OF_CLASSES else ():
             check_keys(arg, f"{function.__name__}()")
-        return special(*args, **kwargs)
-    return _called(function, args, kwargs)
+        found = special(*args, **kwargs)
+    else:
+        found = _called(function, args, kwargs)
+    takes = isinstance(found, Iterator) and not isinstance(found, Once)  # which goes by numbers
+    if takes and not _is_users(function):
+        note_sources(found, (*args, *kwargs.values()))
+    return found
 
 
 def _going_along(function, args, kwargs):
@@ -184,9 +191,22 @@ def _going_along(function, args, kwargs):
 
 def _with_lists(function, args):
     """Arguments with lists in place of generators, but for users' functions and ``next``."""
-    users = isinstance(function, types.FunctionType | types.MethodType | Dispatcher)
-    lazy = users or function in (next, iter, print, any, all)
-    return args if lazy else tuple(map(iteration.settled, args))
+    if _is_users(function) or function in (next, iter, print, any, all):
+        return args
+    for k, arg in enumerate(args):
+        if isinstance(arg, iteration.Generator) and any(arg is each for each in args[:k]):
+            message = f"{here()}: {function.__name__}() of one generator twice; make a list of it"
+            raise UnimplementedError(message)
+    found = tuple(map(iteration.settled, args))
+    if isinstance(function, type) and issubclass(function, Iterator):
+        for arg in args:
+            if isinstance(arg, iteration.Generator):  # it may not come to the last item
+                note_taken(arg, True)
+    return found
+
+
+def _is_users(function):
+    return isinstance(function, types.FunctionType | types.MethodType | Dispatcher)
 
 
 def _special_of(function):
@@ -562,9 +582,13 @@ def _next(items, *default):
 
 def _iter(*args):
     found = iterated(args[0]) if len(args) == 1 else None
+    if found is not None:
+        return found
     if len(args) == 2:
         return born(iter(_callable(args[0]), args[1]))
-    return born(iter(*map(iteration.one_by_one, args))) if found is None else found
+    if len(args) == 1 and isinstance(args[0], Iterator):
+        return args[0]
+    return born(iter(*map(iteration.one_by_one, args)))
 
 
 def iterated(items):

@@ -25,7 +25,7 @@ def with_checks(body, own, arguments, given_by_others):
     idents = analysis.maybe | seen
     if not idents:
         return body
-    first = [assign(flag_of(each), ast.Constant(False)) for each in sorted(idents)]
+    first = [assign(flag_of(each), ast.Constant(each in arguments)) for each in sorted(idents)]
     for each in sorted(seen):
         first.append(ast.Expr(_call("unproven", _thunk(each), _thunk(flag_of(each)))))
     for each in first:
@@ -116,8 +116,19 @@ class _Analysis:
             elif field == "targets":
                 value[:] = [self._read(target, known) for target in value]
         if isinstance(statement, ast.Delete):
-            return known - bound_in(statement)
+            return self._deleted(statement, known)
         return known | bound_in(statement)
+
+    def _deleted(self, statement, known):
+        """What has a value after a `del`, which asks for that of each variable before."""
+        statement.old = []
+        for target in statement.targets:
+            if isinstance(target, ast.Name):
+                if self.is_open(target.id, known):
+                    old = ast.copy_location(name(target.id), target)
+                    statement.old.append(self._read(old, known))
+                known = known - {target.id}
+        return known
 
     def note_seen(self, function, known):
         """Note what a function in the function reads that may have no value."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -18,7 +19,7 @@ from nbta.frontend.problems import here
 from nbta.frontend.raising import is_numbas
 from nbta.frontend.ranges import Indexed, Once, Range
 from nbta.frontend.records import Records
-from nbta.frontend.taken import advance, note_taken
+from nbta.frontend.taken import advance, leave_sources, note_sources, note_taken
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.axes.sorting import sort
@@ -278,7 +279,9 @@ def elements(items):
 
 def one_by_one(items):
     """What Python can go along, with items of arrays as they are when it comes to them."""
-    items = own_items(items)
+    given, items = items, own_items(items)
+    if isinstance(given, Generator):  # all items, of which who asks for them may want a few
+        note_taken(given, True)
     found = _of_array(items)
     return spent(items) if found is None else iter(found)
 
@@ -289,6 +292,19 @@ def spent(items):
     seen_by(items, "__iter__", "__getitem__")
     advance(items)
     return items
+
+
+def searched(items):
+    """What a search goes along that may end before the last item, but takes all."""
+    if not isinstance(items, Iterator):
+        return items
+    advance(items)
+    if isinstance(items, Once) and items.begun is None:
+        found = Once(items.items)
+    else:
+        found = settled(items) if isinstance(items, Generator) else list(items)
+    note_taken(items, True)
+    return found
 
 
 def _of_array(items):
@@ -409,6 +425,7 @@ class Generator:
         """The next item, or what is given for the case that there is none."""
         self._items, place = self._made(), self._taken
         self._taken += 1
+        leave_sources(self)
         found = self._items
         if found.array is None:
             return next(iter(list(found)[place:]), *default)
@@ -480,7 +497,9 @@ class Yielding(Generator):
 
 def generator(item, test, items):
     """``(item(x) for x in items if test(x))``."""
-    return born(Generator(item, test, items))
+    found = born(Generator(item, test, items))
+    note_sources(found, [items])
+    return found
 
 
 def _no_values():
@@ -493,7 +512,7 @@ def _extend(self, values):
     if current() is not None and found is not None and isinstance(found.count, Tensor):
         values = Indexed(found.count, found.item) if values is self else values  # as many as now
         return for_(values, self.append, _no_values, (), _no_values, None, _no_values)
-    for value in list(one_by_one(values)):
+    for value in list(elements(values)):
         self.append(value)
     return None
 

@@ -231,6 +231,8 @@ def _reads_and_kills(statement):
     reads = read_in(statement)
     if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
         reads = reads | read_in(statement.old)
+    if isinstance(statement, ast.Delete):
+        reads = reads.union(*map(read_in, statement.old))
     conditional = any(isinstance(n, ast.NamedExpr) for n in own_nodes(statement))
     return reads, set() if conditional else bound_by(statement)
 

@@ -56,10 +56,10 @@ class Once:
     def __iter__(self):
         if self.begun is None:
             self.begun = iter(self.items)
-        return self.begun
+        return self
 
     def __next__(self):
-        return next(iter(self))
+        return next(iter(self).begun)
 
 
 def known_count(items) -> int:

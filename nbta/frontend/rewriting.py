@@ -559,7 +559,7 @@ class _Rewriter(ast.NodeTransformer):
         return self._placed(node, [made])
 
     def visit_Delete(self, node):
-        made = []
+        made = [ast.Expr(self.visit(each)) for each in node.old]
         for target in node.targets:
             if isinstance(target, ast.Name):
                 mark = _runtime("undefined", ast.Constant(target.id))

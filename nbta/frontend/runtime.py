@@ -12,7 +12,6 @@ import operator
 import os
 import sys
 import types
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -73,7 +72,7 @@ from nbta.frontend.identity import (
     text_of,
     with_floats,
 )
-from nbta.frontend.iteration import Generator, comprehension, elements, generator, one_by_one
+from nbta.frontend.iteration import comprehension, elements, generator, one_by_one, searched
 from nbta.frontend.jit_classes import PythonObject, asked, is_compiled_object, placeholder
 from nbta.frontend.list_items import (
     Picked,
@@ -91,9 +90,8 @@ from nbta.frontend.picking import concatenated, selects
 from nbta.frontend.problems import here, refuse_numbas
 from nbta.frontend.raising import checked as checked_operand
 from nbta.frontend.raising import is_numbas
-from nbta.frontend.ranges import Once
 from nbta.frontend.records import Record
-from nbta.frontend.taken import advance, note_searched, note_taken
+from nbta.frontend.taken import advance, note_searched, note_sources, note_taken
 from nbta.frontend.tries import (
     Suppressing,
     Unraised,
@@ -159,6 +157,7 @@ __all__ = [
     "raised",
     "refusals",
     "returned",
+    "searched",
     "set_attribute",
     "set_item",
     "shown",
@@ -627,19 +626,6 @@ def for_(items, *loop):
     return note_taken(items, control.any_flag(flags()), by_python=True)
 
 
-def searched(items):
-    """What a search goes along that may end before the last item, but takes all."""
-    if not isinstance(items, Iterator):
-        return items
-    advance(items)
-    if isinstance(items, Once) and items.begun is None:
-        found = Once(items.items)
-    else:
-        found = iteration.settled(items) if isinstance(items, Generator) else list(items)
-    note_taken(items, True)
-    return found
-
-
 def _counted_for(items, loop):
     """A `for` along `itertools.count`, which its body ends."""
     advance(items)
@@ -657,6 +643,8 @@ def owned(value):
     """A dict, a set or a generator that is made here."""
     if current() is None:
         return value
+    if isinstance(value, types.GeneratorType):
+        note_sources(value, [value.gi_frame.f_locals[".0"]])
     return born(checked_keys(value))
 
 

@@ -15,13 +15,31 @@ from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 
 _LEFT = "iterators of which items may be left"
+_SOURCES = "iterators that others take their items of"
+
+
+def note_sources(items, sources) -> None:
+    """Note of what an iterator takes its items, as `zip` and generator expressions do."""
+    sources = [each for each in sources if isinstance(each, Iterator) and each is not items]
+    if sources and current() is not None:
+        current().root.cache.setdefault(_SOURCES, {})[id(items)] = items, sources
+
+
+def _sources(items):
+    return current().root.cache.get(_SOURCES, {}).get(id(items), (None, ()))[1]
+
+
+def _may_lack(items) -> bool:
+    """Whether a loop may have left items of an iterator, or of what it takes its own of."""
+    left = current().root.cache.get(_LEFT, ())
+    return id(items) in left or any(map(_may_lack, _sources(items)))
 
 
 def advance(items) -> None:
     """Look whether an iterator's items can be taken, and note that they are."""
     if current() is None or not isinstance(items, Iterator):
         return
-    if id(items) in current().root.cache.get(_LEFT, ()):
+    if _may_lack(items):
         message = (
             f"{here()}: what is left of an iterator after a loop that may end before the last "
             "item, which only the run knows; make a list of the items before that loop, and take "
@@ -54,8 +72,15 @@ def note_taken(items, ended, by_python=False) -> None:
         return
     if isinstance(ended, Tensor) or (ended and not by_python):
         current().root.cache.setdefault(_LEFT, {})[id(items)] = items
+        leave_sources(items)
     elif not ended and isinstance(items, Once):
         items.begun = iter(())
+
+
+def leave_sources(items) -> None:
+    """Note that an iterator may have taken more of others than it would in Python."""
+    for source in _sources(items):
+        note_taken(source, True)
 
 
 def note_searched(items, found) -> None:

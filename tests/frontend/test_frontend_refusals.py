@@ -793,8 +793,30 @@ def a_deleted_attribute(x):
     return o.value
 
 
+def an_argument_that_is_deleted(x):
+    t = x[0]
+    if x[1] > 0.5:
+        del x
+    return t + 0.0 * x[0]
+
+
+def deleted_twice(x):
+    t = s = x[0]
+    if x[1] > 0.5:
+        del s
+    del s
+    return t
+
+
 @pytest.mark.parametrize(
-    "f", [a_deleted_variable, a_variable_deleted_in_an_iteration, a_deleted_attribute]
+    "f",
+    [
+        a_deleted_variable,
+        a_variable_deleted_in_an_iteration,
+        a_deleted_attribute,
+        an_argument_that_is_deleted,
+        deleted_twice,
+    ],
 )
 @pytest.mark.parametrize("compiled", [False, True])
 def test_what_is_deleted_is_missed_in_the_run(f, compiled):

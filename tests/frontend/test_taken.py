@@ -60,7 +60,7 @@ PYTHONS = {
 
 
 def last(item):
-    return item[-1] if isinstance(item, tuple) else item
+    return last(item[-1]) if isinstance(item, tuple) else item
 
 
 def whole(items, x):
@@ -171,12 +171,63 @@ def test_exact_or_refused(maker):
         value = found(way, maker, 1.5)
         if value is None:
             refused.add(way)
-        elif not (maker == "generator" and way is after_the_first):
+        else:
             assert value == pytest.approx(way(MAKERS[maker](1.5), 1.5), rel=1e-12), way
     assert by_break in refused
     assert rest_as_list in refused
     assert (by_known_break in refused) == (maker not in PYTHONS)
     assert whole not in refused or maker.startswith("some")
+
+
+#: Iterators that take items of another one.
+WRAPPERS = {
+    "enumerate": enumerate,
+    "zip": lambda items: zip(range(5), items),  # noqa: B905
+    "zip before": lambda items: zip(items, range(5)),  # noqa: B905
+    "twice": lambda items: zip(items, items, strict=False),
+    "map": lambda items: map(last, items),
+    "islice": lambda items: itertools.islice(items, 4),
+    "chain": lambda items: itertools.chain(items, [1.0]),
+    "takewhile": lambda items: itertools.takewhile(lambda _: True, items),
+    "generator expression": lambda items: (last(item) for item in items),
+    "some of them": lambda items: (last(item) for item in items if last(item) > 0.0),
+    "iter": iter,
+}
+
+
+def whole_of(wrapper, items, x):
+    total = 0.0 * x
+    for item in wrapper(items):
+        total += last(item) * x
+    return total + 100.0 * sum(map(last, items))
+
+
+def some_of(wrapper, items, x):
+    total = 0.0 * x
+    for item in wrapper(items):
+        total += last(item) * x
+        if total > 6.0:
+            break
+    return total + 100.0 * sum(map(last, items))
+
+
+def first_of(wrapper, items, x):
+    return last(next(wrapper(items))) * x + 100.0 * sum(map(last, items))
+
+
+@pytest.mark.slow_but_every(4)
+@pytest.mark.parametrize("maker", ["generator", "generator expression", "iter of a list", "zip"])
+def test_what_others_take_is_exact_or_refused(maker):
+    exact = set()
+    for name, wrapper in WRAPPERS.items():
+        for way in (whole_of, some_of, first_of):
+            value = found(lambda items, x, w=wrapper, way=way: way(w, items, x), maker, 1.5)
+            if value is not None:
+                expected = way(wrapper, MAKERS[maker](1.5), 1.5)
+                assert value == pytest.approx(expected, rel=1e-12), (name, way)
+                exact.add((name, way))
+    assert not exact & {(name, some_of) for name in WRAPPERS}
+    assert ("takewhile", whole_of) in exact
 
 
 @pytest.mark.parametrize("maker", ["enumerate", "zip", "reversed", "ndenumerate"])
