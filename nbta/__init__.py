@@ -26,8 +26,9 @@ Gradients
     `custom_gradient` and `custom_jvp` for functions with a derivative of your own, `implicit` for
     solvers, `testing.check_grads` to check.
 Functions
-    `function` compiles without differentiating; ``f.explain()`` and ``f.source`` show what became
-    of a function, ``f.profile()`` where its time goes. `debug.nans` finds the first NaN.
+    `function` compiles without differentiating, `warm` before the first call; ``f.explain()`` and
+    ``f.source`` show what became of a function, ``f.profile()`` where its time goes. `debug.nans`
+    finds the first NaN.
 Arrays
     `TensorArray`, a list of tensors that grows in place, in Python, in ``@njit`` and in gradients;
     `save` and `load`; `trim` gives memory of dropped arrays back.

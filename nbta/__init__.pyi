@@ -26,6 +26,7 @@ from nbta.api.sequences import vmap as vmap
 from nbta.api.sparse import sparse_hessian as sparse_hessian
 from nbta.api.sparse import sparse_jacobian as sparse_jacobian
 from nbta.api.tracing import function as function
+from nbta.api.tracing import warm as warm
 from nbta.array_memory import trim as trim
 from nbta.control.control_flow import cond as cond
 from nbta.control.control_flow import switch_case as switch_case

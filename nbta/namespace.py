@@ -18,7 +18,7 @@ from nbta.api.derivatives import (
 from nbta.api.printing import print
 from nbta.api.sequences import foldl, foldr, fori_loop, map_fn, scan, vmap
 from nbta.api.sparse import sparse_hessian, sparse_jacobian
-from nbta.api.tracing import function
+from nbta.api.tracing import function, warm
 from nbta.control.control_flow import cond, switch_case, while_loop
 from nbta.control.reverse_mode import gradients
 from nbta.execution.session import Session
@@ -77,6 +77,7 @@ __all__ = [
     "value_and_grad",
     "vjp",
     "vmap",
+    "warm",
     "while_loop",
 ]
 __all__ += _functions

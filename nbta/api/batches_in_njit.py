@@ -67,6 +67,7 @@ class ItemPlan:
         ]
         self.is_native = (
             found.count > 0
+            and not found.trace.lengths.values
             and all(axis in (None, 0) for axis in found.axes)
             and all(hasattr(part, "rank") and part.rank for part, own in pairs if own)
             and all(map(self._can_take, range(self.results)))

@@ -29,7 +29,7 @@ from nbta.api.tracing import (
 from nbta.control.control_flow import leaf_spec, taken
 from nbta.control.forward_mode import tangents as tangents_of
 from nbta.control.reverse_mode import gradients
-from nbta.errors import invalid, memory_for
+from nbta.errors import UnimplementedError, invalid, memory_for
 from nbta.execution.batch import Items, Memories, rows_of, run_batch
 from nbta.execution.runner import check_compiled
 from nbta.frontend.arguments import taken_apart
@@ -330,6 +330,7 @@ class _Batch:
         self._columns = [column for cut in cuts for column in cut.columns]
         first = [leaf for cut in cuts for leaf in leaves(cut.like)]
         self.trace, shared = self._bound(first)
+        self._check_values()
         self._outside = shared[self.trace.arguments :]
         self._shared = list(map(_plain, shared))
         own = set(self._places())
@@ -341,6 +342,19 @@ class _Batch:
         values = iter(values)
         args = [pack(p.like, values) if isinstance(p, _Cut) else p for p in self._parts]
         return self._one.bound((tuple(args), self._kwargs))
+
+    def _check_values(self) -> None:
+        """Refuse whole numbers of items whose values Python needs."""
+        parts = (p.like if isinstance(p, _Cut) else p for p in self._parts)
+        owners = [k for k, part in enumerate(parts) for _ in leaves(part)]
+        for leaf in self.trace.lengths.values:
+            if leaf < len(owners) and isinstance(self._parts[owners[leaf]], _Cut):
+                message = (
+                    f"batch_axis: Python needs the value of {self._parts[owners[leaf]].path} for "
+                    f"each item; let all items share it, with None in batch_axis, or call the "
+                    f"function for each item"
+                )
+                raise UnimplementedError(message)
 
     def first(self) -> tuple:
         """Arguments for the first item."""

@@ -748,7 +748,8 @@ class Entry:
         results = self.count if plan is None else plan.results
         runner = trace.runner
         watched = _watched_of(trace, arrays[: trace.arguments])
-        if trace.apart or trace._assigns or runner.generators or watched is None:
+        by_python = trace.apart or trace._assigns or runner.generators or trace.lengths.values
+        if by_python or watched is None:
             return False
         compiled = runner.prepared(arrays, True)
         if isinstance(compiled, str):

@@ -15,6 +15,7 @@ import numpy as np
 from nbta.api.static import Fixed
 from nbta.classes import node_of
 from nbta.compiler.written_calls import is_inlined, listed, written_out
+from nbta.graph.lengths import ValueLook
 from nbta.structure import leaves
 
 _NUMBERS = np.ndarray | np.generic | int | float | complex
@@ -172,10 +173,13 @@ class _Source:
         self.leaves += [self._variable(f"{hidden}[{k}]") for k in range(count - len(self.leaves))]
 
     def check(self, looks: Any) -> None:
-        """Refuse arrays of lengths that the function is not for."""
+        """Refuse arrays of lengths, and whole numbers, that the function is not for."""
         for look, seen in looks.items():
-            axis = f"{look.axis}:{look.axis + 1}"
-            self._unless(f"{self._values[look.leaf]}.shape[{axis}] == ({seen},)")
+            value = self._values[look.leaf]
+            if isinstance(look, ValueLook):
+                self._unless(f"{value} == {seen}")
+            else:
+                self._unless(f"{value}.shape[{look.axis}:{look.axis + 1}] == ({seen},)")
 
     def keep_apart(self, pairs: Any) -> None:
         """Leave those to the trace that may be one array: it looks closer."""

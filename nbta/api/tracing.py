@@ -51,7 +51,7 @@ from nbta.frontend.outside import ArrayLook, Outside, reading
 from nbta.frontend.pickling import Sent
 from nbta.frontend.source import described
 from nbta.graph.graph import Graph, building, current, everything, leaving
-from nbta.graph.lengths import Asked, Lengths
+from nbta.graph.lengths import Asked, Lengths, ValueLook
 from nbta.graph.operation import DATA, Spec, Tensor
 from nbta.immutable import anywhere, computed, in_body, own_numpy
 from nbta.inspect.flow_check import lost_write
@@ -73,6 +73,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+F = TypeVar("F")
 
 #: Whether functions are converted where nobody says.
 CONVERT = True
@@ -164,6 +165,12 @@ def _kind_of(value: Any, exact: bool) -> Any:
 def _types_of(kinds: Any) -> Any:
     """What kinds say besides lengths."""
     return tuple((k[0], len(k[1]), k[3]) if isinstance(k, tuple) else k for k in kinds)
+
+
+def _numbers(values: Any) -> list[ValueLook]:
+    """What looks at the whole numbers among values."""
+    whole = (isinstance(v, np.ndarray) and not v.ndim and _is_whole(v) for v in values)
+    return [ValueLook(leaf) for leaf, is_whole in enumerate(whole) if is_whole]
 
 
 def lies_apart(value: Any) -> bool:
@@ -481,7 +488,11 @@ class Function(Sent, Generic[P, R]):
                 branch, key, place = node, node.seen(values), node.found
                 known = {**known, **dict(zip(node.looks, key, strict=True))}
                 continue
-            made = self._attempt(structure, values, known)
+            made, asked = self._attempt_by_numbers(structure, values, known)
+            known = {**known, **{look: look(values) for look in asked}}
+            if asked and node is None:
+                branch = place[key] = _Branch(self._title, structure, asked)
+                key, place = branch.seen(values), branch.found
             if isinstance(made, _Trace):
                 if node is None:
                     node = place[key] = _Versions(self)
@@ -492,6 +503,21 @@ class Function(Sent, Generic[P, R]):
                 place[key] = made
             else:  # of what is outside now it depends which lengths Python asks for
                 known = {**known, **{look: look(values) for look in made.looks}}
+
+    def _attempt_by_numbers(self, structure: Any, values: Any, known: Any) -> Any:
+        """An attempt, with the values of whole numbers where there is no graph without these.
+
+        Besides, by `ValueLook` of these numbers, the line that could do nothing without.
+        """
+        try:
+            return self._attempt(structure, values, known), {}
+        except Exception as error:
+            numbers = {look: look(values) for look in _numbers(values)}
+            if numbers.keys() <= known.keys() or getattr(error, "nbta_raised", False):
+                raise
+            line = of_error(error)
+        asked = dict.fromkeys(numbers, "Python" if line is None else str(line))
+        return self._attempt(structure, values, {**known, **numbers}), asked
 
     def _attempt(self, structure: Any, values: Any, known: Any) -> Any:
         """A graph, or what Python had to know for one."""
@@ -975,9 +1001,10 @@ def function(
     itself must know a length (``if``, ``and``, ``in``, ``len(x)``, ``range``, ``int``,
     ``np.zeros(x.shape)``, a key of a dict), the function is called again with that length as an
     int, and the graph is for this length only. The same holds for arrays without elements, so
-    results are always those of Python. A function with graphs for 16 lengths gives a
-    `PerformanceWarning` that names the line. A length that the arguments do not determine, such as
-    that of a growing variable of a loop, raises an error in such places.
+    results are always those of Python, and for whole numbers among the arguments where Python
+    needs their values, as in ``np.linspace(0.0, 1.0, n)``. A function with graphs for 16 lengths
+    or values gives a `PerformanceWarning` that names the line. A length that the arguments do not
+    determine, such as that of a growing variable of a loop, raises an error in such places.
 
     Examples
     --------
@@ -1034,6 +1061,58 @@ def function(
     )
 
 
+def warm(*args: Any, **kwargs: Any) -> Callable[[F], F]:
+    """Compile a function where it is defined, for arguments of some kinds.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        Arrays, numbers, `nbta.Spec` or types of Numba's, as of `Function.warm`.
+
+    Returns
+    -------
+    callable
+        A decorator for what `nbta.function`, `grad`, `value_and_grad`, ... return. It returns that
+        itself, so that several of them compile for several kinds.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If what is decorated is no such function.
+    UnimplementedError
+        If the function cannot be compiled for such arguments, or has ``compiled=False``.
+    Exception
+        Any exception that tracing the function raises: names that it uses must be defined before
+        it.
+
+    Examples
+    --------
+    >>> @nbta.warm(nbta.Spec("float64", (None,)), 0.5)
+    ... @nbta.value_and_grad
+    ... def energy(x, k):
+    ...     total = 0.0
+    ...     for v in x:
+    ...         total += k * v**2
+    ...     return total
+    >>> energy(np.array([1.0, 2.0]), 0.5)  # runs machine code
+    (np.float64(2.5), array([1., 2.]))
+    """
+
+    def decorate(f: F) -> F:
+        compile_for = getattr(f, "warm", None)
+        if compile_for is None:
+            name = getattr(f, "__qualname__", repr(f))
+            message = (
+                f"warm: {name} is not a function of nbta's; decorate it with nbta.function, "
+                "nbta.grad or nbta.value_and_grad first, below nbta.warm"
+            )
+            raise invalid("warm", message)
+        compile_for(*args, **kwargs)
+        return f
+
+    return decorate
+
+
 def _is_whole(array: np.ndarray) -> bool:
     return array.dtype.kind in "biu"
 
@@ -1085,6 +1164,9 @@ class _Trace:
         self._structure = structure
         with self.graph.as_default(), own_numpy():
             self._given = placeholders(structure, values, specs)
+        self._passed = list(map(unfixed, self._given))
+        for leaf in lengths.values:
+            self._passed[leaf] = values[leaf][()]
         arguments = [tensor for tensor in self._given if isinstance(tensor, Tensor)]
         arrays = [value for value in values if isinstance(value, np.ndarray)]
         pairs = enumerate(zip(arrays, arguments, strict=True))
@@ -1097,9 +1179,9 @@ class _Trace:
         """Trace a function."""
         given = self._given
         with phase("tracing"), self.graph.as_default(), own_numpy():
-            for leaf in given:
-                self.outside.given(unfixed(leaf))
-            args, kwargs = pack(self._structure, list(map(unfixed, given)))
+            for leaf in self._passed:
+                self.outside.given(leaf)
+            args, kwargs = pack(self._structure, self._passed)
             try:
                 result = f(*args, **kwargs)
             except TypeError as error:
@@ -1116,6 +1198,7 @@ class _Trace:
         self._results = [*computed, *left_over(self.graph)]
         self._runners, self._assigns = Runners(self.graph), assigns_attributes(self.graph)
         self.outside = self.graph.outside = self._structure = self._given = None
+        del self._passed
 
     def warn_of_length(self) -> None:
         """Warn of loops that are written out operation by operation, if recursion was not told."""
@@ -1248,10 +1331,18 @@ class _Branch:
         if len(self.found) != MANY_LENGTHS:
             return
         look = self.looks[0]
+        name, line = self._names[look.leaf], self._asked[look]
+        if isinstance(look, ValueLook):
+            what, remedy = (
+                f"value of {name}",
+                "give few of them, or write a loop over a range of it",
+            )
+        else:
+            what = f"length of axis {look.axis} of {name}"
+            remedy = "nbta.cond, nbta.where, nbta.scan, nbta.zeros and their kin take all lengths"
         message = (
-            f"{self._function} is traced for each length of axis {look.axis} of "
-            f"{self._names[look.leaf]}, {MANY_LENGTHS} so far, as {self._asked[look]} needs it in "
-            f"Python; nbta.cond, nbta.where, nbta.scan, nbta.zeros and their kin take all lengths"
+            f"{self._function} is traced for each {what}, {MANY_LENGTHS} so far, as {line} needs "
+            f"it in Python; {remedy}"
         )
         warn_caller(message, PerformanceWarning)
 

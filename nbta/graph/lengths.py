@@ -31,6 +31,22 @@ class Look(NamedTuple):
         return values[self.leaf].shape[self.axis]
 
 
+class ValueLook(NamedTuple):
+    """The value of an argument that is one whole number, which a trace goes by.
+
+    Attributes
+    ----------
+    leaf : int
+        Which of the arguments' values.
+    """
+
+    leaf: int
+
+    def __call__(self, values):
+        """What it sees of arguments."""
+        return int(values[self.leaf])
+
+
 class _Shared:
     """What a trace is asked for that uses an array which another one may be in a run.
 
@@ -65,12 +81,12 @@ class Lengths:
     Parameters
     ----------
     known : dict
-        What was looked at before: by `Look` or `SHARED`, what it saw.
+        What was looked at before: by `Look`, `ValueLook` or `SHARED`, what it saw.
 
     Attributes
     ----------
     known : dict
-        By `Look`.
+        By `Look` or `ValueLook`.
     shared : bool
         Whether arrays that only a run knows to be one are kept so by the graph, which takes an
         operation more for each write to one of them.
@@ -92,6 +108,11 @@ class Lengths:
         if general is not None:
             self._places[general] = look
         return general
+
+    @property
+    def values(self) -> list:
+        """Which arguments' values the trace goes by."""
+        return [look.leaf for look in self.known if isinstance(look, ValueLook)]
 
     def stands_for(self, tensor, leaf) -> None:
         """Say which argument a tensor is, whose dimensions nothing else can tell apart."""

@@ -67,6 +67,11 @@ class FlatFunction(Sent):
         if key not in self._results:
             traced: Any = Function(self._graph, signature=specs, convert=False)
             trace, _ = traced.bound((tuple(map(as_examples, specs)), {}))
+            if trace.lengths.values:
+                raise UnimplementedError(
+                    f"{self.title}: Python needs the value of a whole number among the arguments; "
+                    f"fix it, as functools.partial does"
+                )
             for leaf in leaves(trace.result):
                 if is_text(leaf) or not isinstance(leaf, Tensor):
                     raise UnimplementedError(f"{self.title}: a result is {leaf!r}, and no array")

@@ -101,6 +101,22 @@ def test_structures_static_arguments_and_batches(builds):
     assert len(builds) == 2
 
 
+def test_decorators_for_several_kinds(builds):
+    @nbta.warm(numba.float64[:], 2.0)
+    @nbta.warm(X.astype(np.float32), 2.0)
+    @nbta.value_and_grad
+    def power(x, k):
+        return total(x, k)
+
+    assert (power.traces, len(builds)) == (2, 2)
+    for dtype in ("float64", "float32"):
+        np.testing.assert_array_equal(power(X.astype(dtype), 2.0)[1], 2.0 * X.astype(dtype))
+    assert (power.traces, len(builds)) == (2, 2)
+    for f in (total, numba.njit(total), 2.0):
+        with pytest.raises(nbta.InvalidArgumentError, match=r"warm: .* is not a function"):
+            nbta.warm(X, 2.0)(f)
+
+
 def test_refusals():
     with pytest.raises(nbta.UnimplementedError, match="cannot be compiled: compiled=False says"):
         nbta.grad(total, compiled=False).warm(X, 2.0)
