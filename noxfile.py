@@ -59,6 +59,9 @@ def interop(session):
     libraries = (
         "optax",
         "blackjax",
+        "diffrax",
+        "optimistix",
+        "numpyro",
         "pymc",
         "pandas",
         "xarray",

@@ -164,3 +164,70 @@ def test_optimisers_and_samplers_take_it():
     _, states = jax.lax.scan(step, first, keys)
     assert abs(states.position.mean()) < 0.3
     assert 0.6 < states.position.std() < 1.4
+
+
+def decay(y, rates):
+    slope = np.zeros(len(y))
+    for i in range(len(y)):
+        slope[i] = -rates[i] * y[i]
+        if i > 0:
+            slope[i] += rates[i - 1] * y[i - 1]
+    return slope
+
+
+def test_solvers_of_differential_equations_take_it():
+    diffrax = pytest.importorskip("diffrax")
+    f, rates, start = to_jax(decay), jnp.array([1.0, 0.5]), jnp.array([1.0, 0.0])
+
+    def end(rates):
+        solved = diffrax.diffeqsolve(
+            diffrax.ODETerm(lambda t, y, rates: f(y, rates)),
+            diffrax.Tsit5(),
+            t0=0.0,
+            t1=1.0,
+            dt0=0.1,
+            y0=start,
+            args=rates,
+            stepsize_controller=diffrax.PIDController(rtol=1e-9, atol=1e-12),
+        )
+        return solved.ys[-1]
+
+    def exact(rates):
+        one, other = jnp.exp(-rates)
+        return jnp.array([one, rates[0] / (rates[1] - rates[0]) * (one - other)])
+
+    np.testing.assert_allclose(jax.jit(end)(rates), exact(rates), rtol=1e-7)
+    np.testing.assert_allclose(jax.jacrev(end)(rates), jax.jacrev(exact)(rates), rtol=1e-5)
+
+
+def test_root_finders_and_least_squares_take_it():
+    optimistix = pytest.importorskip("optimistix")
+    f = to_jax(lambda x, a: np.array([x[0] ** 2 - a, x[1] ** 3 - x[0] * a]))
+
+    def root(a):
+        solver = optimistix.Newton(rtol=1e-12, atol=1e-12)
+        return optimistix.root_find(f, solver, jnp.array([1.0, 1.0]), args=a).value
+
+    np.testing.assert_allclose(root(2.0), [2.0**0.5, 2.0**0.5], rtol=1e-10)
+    np.testing.assert_allclose(jax.jacfwd(root)(2.0), [2.0**-1.5, 2.0**-1.5], rtol=1e-8)
+    solver = optimistix.LevenbergMarquardt(rtol=1e-10, atol=1e-10)
+    found = optimistix.least_squares(to_jax(decay), solver, jnp.array([1.0, 1.0]), args=X[:2])
+    np.testing.assert_allclose(found.value, 0.0, atol=1e-6)
+
+
+def test_models_of_numpyro_take_it():
+    numpyro = pytest.importorskip("numpyro")
+    misfit = to_jax(lambda rate: 20.0 * np.sum((np.tanh(rate * X) - np.tanh(0.4 * X)) ** 2))
+
+    def model():
+        rate = numpyro.sample("rate", numpyro.distributions.Uniform(0.0, 1.0))
+        numpyro.factor("misfit", -misfit(rate))
+
+    sampler = numpyro.infer.MCMC(
+        numpyro.infer.NUTS(model), num_warmup=100, num_samples=200, progress_bar=False
+    )
+    sampler.run(jax.random.key(0))
+    drawn = np.asarray(sampler.get_samples()["rate"])
+    grid = np.linspace(0.0, 1.0, 201)
+    weights = np.exp([-float(misfit(rate)) for rate in grid])
+    assert abs(drawn.mean() - np.average(grid, weights=weights)) < 0.1
