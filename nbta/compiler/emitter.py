@@ -436,13 +436,20 @@ def _asked(code, loop, size, rows) -> _Asked:
     if size is None:
         return _Asked()
     branches = any(op.record is CASE for op in everything(body))
-    pays = ends is not None or LARGE_BODY < size < VERY_LARGE_BODY
+    large = LARGE_BODY < size < VERY_LARGE_BODY and not _goes_along_arrays(body)
+    pays = ends is not None or large
     may = branches or size > LARGE_BODY
     if not (pays or (may and goes_in_vectors(loop, counts, branches=True))):
         return _Asked()
     guards = tuple(code.name("u") for _ in range(1 + branches))
     code.call_guards(body, *guards)
     return _Asked(guards, ends, apart)
+
+
+def _goes_along_arrays(body) -> bool:
+    """Whether iterations have loops along arrays, beside which looks at indices take no time."""
+    shapes = (op.outputs[0].spec.shape for op in everything(body) if op.record.elementwise)
+    return any(shape is None or any(type(n) is not int for n in shape) for shape in shapes)
 
 
 def _index_on_entry(code, index, body):
