@@ -554,6 +554,11 @@ SPINS = _row(
     "A waiting loop makes so many before other threads get the processor: 2 us, about a system "
     "call.",
 )  # fmt: skip
+COPY_PIECE = _row(
+    2048, "bytes", "runtime.memory",
+    "Of a copy whose addresses the processor's string instructions are slow for: glibc leaves "
+    "pieces up to 2112 bytes, and more where vectors are longer, to vector instructions.",
+)  # fmt: skip
 LOOP_BYTES = _row(
     64, "bytes", "runtime.methods",
     "Up to here a plain loop beats a call of memcpy.",
