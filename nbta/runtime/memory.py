@@ -182,6 +182,19 @@ def copy_bytes(typingctx, target, source, count):
 
 
 @intrinsic
+def fill_bytes(typingctx, target, count, value):
+    """Set ``count`` bytes to the low 8 bits of a value."""
+
+    def codegen(context, builder, sig, args):
+        place, value = _pointer(builder, args[0], BYTE), builder.trunc(args[2], BYTE)
+        function = builder.module.declare_intrinsic("llvm.memset", [place.type, INT64])
+        builder.call(function, [place, value, args[1], cgutils.false_bit])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), codegen
+
+
+@intrinsic
 def clear_bytes(typingctx, target, count):
     """Set ``count`` bytes to zero."""
 
