@@ -2,6 +2,7 @@
 
 import math
 import os
+import time
 from functools import partial
 from pathlib import Path
 
@@ -99,6 +100,61 @@ class AppendScalars(common.Pair):
         if peer == PEERS[2]:
             return partial(append_list, count)
         return partial(append_awkward, growable_buffer(), count)
+
+
+@njit(cache=True)
+def append_while(n, repeats, value):
+    """New arrays, in loops of which nobody knows how long they are."""
+    total = 0
+    for _ in range(repeats):
+        array = nbta.TensorArray(np.float64, size=0, dynamic_size=True, element_shape=())
+        i = 0
+        while i < n:
+            array.append(value)
+            i += 1
+        total += len(array)
+    return total
+
+
+@njit(cache=True)
+def write_while(values, states, repeats, value):
+    """The same into an array of the final size, with the checks of `storage.write_scalars`."""
+    total = 0
+    for _ in range(repeats):
+        states[:] = 0
+        i = used = 0
+        while i < len(values):
+            if used >= len(values) or states[used] != 0:
+                return -1
+            values[used] = value
+            states[used] = 1
+            used += 1
+            i += 1
+        total += used
+    return total
+
+
+class AppendInAnyLoop(common.Pair):
+    """Make an array and append to it in a loop whose length is not known, many times over."""
+
+    clock = staticmethod(time.process_time)
+    label = "in-kernel append, scalars, unknown length"
+    reach = common.Reach("ratio", 1.2)
+    params = ((1_000, 3_000, 10_000, 100_000, 1_000_000),)
+    param_names = ("numbers",)
+
+    def count(self, numbers):
+        """Appends."""
+        return max(1, 1_000_000 // numbers) * numbers
+
+    def make_nbta(self, count, numbers):
+        """Arrays are made in the loop's function."""
+        return partial(append_while, min(count, numbers), max(1, count // numbers), 1.5)
+
+    def make_peer(self, count, numbers):
+        """The array is there, and was used before."""
+        given = common.touched_numpy(min(count, numbers), "scalar")
+        return partial(write_while, *given, max(1, count // numbers), 1.5)
 
 
 @njit(cache=True)

@@ -47,7 +47,15 @@ from nbta.runtime import native_batches, parallel_loops
 from nbta.runtime import native_calls as rt
 from nbta.runtime.failures import refusal
 from nbta.runtime.intrinsics import INTERRUPTED, NOT_A_NUMBER, OK, call
-from nbta.runtime.memory import ARRAY_DTYPE, ARRAY_READY, HEAD, INT64, build_array, room
+from nbta.runtime.memory import (
+    ARRAY_DTYPE,
+    ARRAY_READY,
+    HEAD,
+    INT64,
+    build_array,
+    copy_memory,
+    room,
+)
 from nbta.runtime.native_calls import kept, raise_kept, raise_memory, raise_misfit
 from nbta.runtime.numba_private import (
     AbstractTemplate,
@@ -1670,7 +1678,7 @@ class _Call:
             word = self.request.data(wanted)
             source = self.builder.inttoptr(self.request.load(word), cgutils.voidptr_t)
             data = self._data(wanted, place)
-            cgutils.raw_memcpy(self.builder, data, source, self._size(wanted), INT64(1))
+            copy_memory(self.builder, data, source, self._size(wanted))
 
     def drop(self) -> None:
         """Free the arrays, as far as they were made."""
@@ -1713,7 +1721,7 @@ class _Call:
         with self.builder.if_then(cgutils.is_not_null(self.builder, owner)):
             source = self.context.nrt.meminfo_data(self.builder, owner)
             data = self.builder.bitcast(array.data, cgutils.voidptr_t)
-            cgutils.raw_memcpy(self.builder, data, source, self._size(wanted), INT64(1))
+            copy_memory(self.builder, data, source, self._size(wanted))
             self.context.nrt.decref(self.builder, _OWNER, owner)
         self.context.nrt.incref(self.builder, kind, value)
         return value

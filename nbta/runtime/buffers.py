@@ -17,7 +17,7 @@ from nbta.runtime import settings
 from nbta.runtime.memory import kernel
 from nbta.runtime.pool import LIBRARY, PAGES, RESERVE, empty_pool, put_in_pool, take_from_pool
 from nbta.runtime.settings import add_to_setting, change_setting, setting
-from nbta.tuning import FIRST_RESERVE, LONGEST_WITH_RECORD, POOLED, SMALL_BUFFER, SMALL_GROWTH
+from nbta.tuning import FIRST_RESERVE, LONGEST_WITH_RECORD, POOLED, SMALL_GROWTH
 
 # A buffer's owner holds a record of int64. OWNERS tells how many of its first words are owners that
 # it gives back: a table with room to grow into is a gigabyte, of which few pages were touched.
@@ -307,9 +307,9 @@ def hand_on(owner, older, keeps):
 @kernel
 def grown_capacity(capacity, needed, unit):
     """Slots to make room for when an array grows step by step: first and second choice."""
-    if needed * unit < setting(settings.MAP_THRESHOLD):
-        factor = SMALL_GROWTH if capacity * unit < SMALL_BUFFER else 2
-        return max(factor * capacity, needed, setting(settings.FIRST_CAPACITY)), needed
+    slots = max(SMALL_GROWTH * capacity, needed, setting(settings.FIRST_CAPACITY))
+    if slots * unit < setting(settings.MAP_THRESHOLD):
+        return slots, needed
     return max(32 * needed, FIRST_RESERVE // unit), 2 * needed
 
 

@@ -30,7 +30,7 @@ _PROMOTED = (
     FIELD.data, FIELD.data_owner, FIELD.states, FIELD.size, FIELD.rank, FIELD.element_bytes,
     FIELD.read_state,
 )  # fmt: skip
-_LIMITS = (FIELD.fast_write, FIELD.fast_read, FIELD.fast_add)
+_LIMITS = (FIELD.fast_write, FIELD.fast_read, FIELD.fast_add, FIELD.fast_append)
 #: After them in a block: the store's address, and what its limits are masked with: 0 where the
 #: function has another block of the same store.
 _ADDRESS, _MASK = len(FIELD), len(FIELD) + 1

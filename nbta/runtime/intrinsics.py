@@ -22,6 +22,7 @@ from nbta.runtime.memory import (
     BYTE,
     INT64,
     build_array,
+    copy_memory,
 )
 from nbta.runtime.numba_private import (
     AbstractTemplate,
@@ -279,7 +280,7 @@ def copy(typingctx, target, at, source, start, count):
         size = size_of(target.dtype)
         one = builder.bitcast(builder.gep(to, [at]), BYTES)
         other = builder.bitcast(builder.gep(source, [start]), BYTES)
-        cgutils.raw_memcpy(builder, one, other, count, INT64(size))
+        copy_memory(builder, one, other, builder.mul(count, INT64(size)))
         return context.get_dummy_value()
 
     return types.void(target, types.int64, source, types.int64, types.int64), codegen

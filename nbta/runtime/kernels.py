@@ -30,6 +30,7 @@ from nbta.runtime.cold_fields import (
 from nbta.runtime.layout import (
     block_at,
     decide_layout,
+    expect_appends,
     give,
     inline_capacity,
     lie_inline,
@@ -220,6 +221,7 @@ def storage(operation, s, r):
         return close(s, r)
     if operation == rq.RESERVE:
         reserve_ahead(s, r[INDEX])
+        expect_appends(s)
         return STATUS.ok
     if operation >= rq.ENTER:
         change_use(operation, s, r)

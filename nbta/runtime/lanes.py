@@ -50,6 +50,7 @@ from nbta.runtime.layout import (
     ready_element,
     refresh,
     set_pattern,
+    settle,
     shape_known,
     slot_data,
     state_of,
@@ -318,7 +319,9 @@ def lanes_entry(operation, store, request):
 @kernel
 def lane_at(lanes, k):
     """The array of a lane; for -1 the array that the lanes belong to."""
-    return store_at(mem.owner_payload(gradients_of(lanes)[1 + k]))
+    lane = store_at(mem.owner_payload(gradients_of(lanes)[1 + k]))
+    settle(lane)
+    return lane
 
 
 # Elements on the move.

@@ -43,7 +43,7 @@ from nbta.runtime.packed import (
 )
 from nbta.runtime.request import EXPECTED, GOT, MAX_RANK, OUT_RANK, OUT_SHAPE, OWNER, RANK, SHAPE
 from nbta.runtime.settings import setting
-from nbta.runtime.slots import CLEARED, WRITTEN, holds_sum
+from nbta.runtime.slots import CLEARED, WRITTEN, after_write, holds_sum
 from nbta.runtime.store import (
     BLOCK_HEAD,
     BLOCK_RANK,
@@ -192,6 +192,7 @@ def refresh(s):
     Fast paths have no atomic steps. They rest on the interpreter's lock, and stay shut while
     anybody uses the array without it; iterations of parallel loops may then claim slots.
     """
+    settle(s)
     write, read, add = 0, 0, 0
     has_data = s._data_bytes >= s._capacity * s._element_bytes
     if not s._closed and s._layout == UNIFORM and has_data:
@@ -205,6 +206,27 @@ def refresh(s):
     publish(s, FIELD.claim_write, write if claims else 0)
     publish(s, FIELD.claim_read, read if claims else 0)
     publish(s, FIELD.claim_add, add if claims else 0)
+
+
+@kernel
+def expect_appends(s):
+    """Let appends store elements and the size alone, as far as there is room.
+
+    A store to another line for each state byte took two thirds of such a loop. Nothing else has a
+    fast path that takes a slot for a free one until states are settled; nobody has marked a slot
+    past the size.
+    """
+    if s._dynamic and s._fast_write > s._size:
+        s._fast_append, s._settled, s._fast_write = s._fast_write, s._size, 0
+
+
+@kernel
+def settle(s):
+    """Store the states that appends have left."""
+    if s._fast_append:
+        state = after_write(False, False)
+        mem.fill_bytes(s._states + s._settled, s._size - s._settled, state)
+        s._fast_write, s._fast_append = s._fast_append, 0
 
 
 @kernel

@@ -15,7 +15,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from nbta.runtime.numba_private import PartCompiler, cgutils, compile_by, forget_literals
-from nbta.tuning import SPINS
+from nbta.tuning import COPY_PIECE, SPINS
 
 INT64 = ir.IntType(64)
 BYTE = ir.IntType(8)
@@ -117,16 +117,78 @@ def store_dimensions(typingctx, address, shape):
     return types.void(types.int64, shape), codegen
 
 
+def copy_memory(builder, target, source, nbytes):
+    """``memcpy`` of so many bytes at two pointers, at full speed wherever these point to.
+
+    AMD's processors copy by ``rep movsb``, as the C library does from 2 KiB on, at 3 GB/s and not
+    40 where the target is less than 32 bytes after the source but for whole pages
+    (glibc bug 30994). Pieces below that length are copied by vector instructions.
+    """
+    one = INT64(1)
+    if isinstance(nbytes, ir.Constant) and nbytes.constant <= COPY_PIECE:
+        cgutils.raw_memcpy(builder, target, source, nbytes, one)
+        return
+    places = [builder.ptrtoint(place, INT64) for place in (target, source)]
+    after = builder.and_(builder.sub(*places), INT64(4095))
+    near = builder.icmp_unsigned("<", builder.sub(after, one), INT64(31))
+    slow = builder.and_(near, builder.icmp_signed(">", nbytes, INT64(COPY_PIECE)))
+    with builder.if_else(slow, likely=False) as (in_pieces, at_once):
+        with in_pieces:
+            builder.call(_piecewise(builder.module), [*places, nbytes])
+        with at_once:
+            cgutils.raw_memcpy(builder, target, source, nbytes, one)
+
+
+def _piecewise(module):
+    """``void copy(int64 target, int64 source, int64 nbytes)`` that copies piece by piece."""
+    function_type = ir.FunctionType(ir.VoidType(), [INT64] * 3)
+    function = cgutils.get_or_insert_function(module, function_type, "nbta_copy_in_pieces")
+    if not function.is_declaration:
+        return function
+    function.linkage = "linkonce_odr"
+    function.attributes.add("noinline")
+    entry, loop, end = map(function.append_basic_block, ("entry", "loop", "end"))
+    builder, piece = ir.IRBuilder(entry), INT64(COPY_PIECE)
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    words = [builder.phi(INT64) for _ in function.args]
+    target, source, left = words
+    count = builder.select(builder.icmp_unsigned("<", left, piece), left, piece)
+    places = [_pointer(builder, place, BYTE) for place in (target, source)]
+    cgutils.raw_memcpy(builder, *places, count, INT64(1))
+    after = builder.sub(left, count)
+    moved = [builder.add(target, count), builder.add(source, count), after]
+    builder.cbranch(builder.icmp_unsigned("!=", after, INT64(0)), loop, end)
+    for word, first, next_ in zip(words, function.args, moved, strict=True):
+        word.add_incoming(first, entry)
+        word.add_incoming(next_, loop)
+    builder.position_at_end(end)
+    builder.ret_void()
+    return function
+
+
 @intrinsic
 def copy_bytes(typingctx, target, source, count):
-    """``memcpy``: the two ranges must not overlap."""
+    """`copy_memory`: the two ranges must not overlap."""
 
     def codegen(context, builder, sig, args):
         target, source, count = args
-        one = context.get_constant(types.intp, 1)
-        cgutils.raw_memcpy(
-            builder, _pointer(builder, target, BYTE), _pointer(builder, source, BYTE), count, one
+        copy_memory(
+            builder, _pointer(builder, target, BYTE), _pointer(builder, source, BYTE), count
         )
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), codegen
+
+
+@intrinsic
+def fill_bytes(typingctx, target, count, value):
+    """Set ``count`` bytes to the low 8 bits of a value."""
+
+    def codegen(context, builder, sig, args):
+        place, value = _pointer(builder, args[0], BYTE), builder.trunc(args[2], BYTE)
+        function = builder.module.declare_intrinsic("llvm.memset", [place.type, INT64])
+        builder.call(function, [place, value, args[1], cgutils.false_bit])
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), codegen

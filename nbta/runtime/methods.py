@@ -73,7 +73,17 @@ from nbta.runtime.records import value_reader
 from nbta.runtime.request import Concat
 from nbta.runtime.runs import item_getter, item_putter, put_field, put_state
 from nbta.runtime.settings import setting
-from nbta.runtime.slots import after_write, is_free, is_sum, is_value, occupy, state_place, take
+from nbta.runtime.slots import (
+    after_write,
+    extend,
+    is_free,
+    is_next,
+    is_sum,
+    is_value,
+    occupy,
+    state_place,
+    take,
+)
 from nbta.runtime.store import FIELD
 from nbta.shapes import MAX_RANK
 from nbta.tuning import LOOP_BYTES
@@ -587,23 +597,57 @@ def _has_items(array):
 
 
 @cache
+def _ways(operation):
+    """Fast ways to put a value into a slot: functions of the store and the slot, in pairs.
+
+    The first of a pair tells whether it may be put there, and the second marks the slot.
+    """
+    free = (is_free, fast(lambda store, index: occupy(store, state_place(store, index), index)))
+    return [(is_next, extend), free] if operation == rq.APPEND else [free]
+
+
+def _first_of(ways, slow):
+    """A function ``(store, index, value, shape)`` that puts a value by the first way that it can.
+
+    ``ways`` are functions that tell whether they did.
+    """
+    if not ways:
+
+        @fast
+        def put_slowly(store, index, value, shape):
+            slow(address_of_store(store), index, value, shape)
+            reload(store)
+
+        return put_slowly
+    put, others = ways[0], _first_of(ways[1:], slow)
+
+    @fast
+    def put_first(store, index, value, shape):
+        if not put(store, index, value, shape):
+            others(store, index, value, shape)
+
+    return put_first
+
+
+@cache
 def _scalar_write(array, operation):
     """Write an item: five loads, two stores and three branches."""
     store_item, itemsize = mem.item_writer(array.dtype), item_bytes(array.dtype)
-    slow = _slow_item_write(array.dtype, operation)
     is_item = _has_items(array)
 
-    @fast
-    def write(store, index, value, shape):
-        if is_free(store, index) and is_item(store):
-            place = state_place(store, index)
+    def way(may_put, mark):
+        @fast
+        def put(store, index, value, shape):
+            if not (may_put(store, index) and is_item(store)):
+                return False
             store_item(field(store, FIELD.data) + index * itemsize, value)
-            occupy(store, place, index)
-            return
-        slow(address_of_store(store), index, value, shape)
-        reload(store)
+            mark(store, index)
+            return True
 
-    return write
+        return put
+
+    ways = [way(*rules) for rules in _ways(operation)]
+    return _first_of(ways, _slow_item_write(array.dtype, operation))
 
 
 @intrinsic
@@ -637,19 +681,22 @@ def copy_element(target, source, nbytes):
 @cache
 def _element_write(array, operation):
     """Write an element with dimensions."""
-    slow, itemsize = _slow_write(array.dtype, operation), item_bytes(array.dtype)
+    itemsize = item_bytes(array.dtype)
 
-    @fast
-    def write(store, index, address, shape):
-        if is_free(store, index) and fits(store, shape):
-            place, nbytes = state_place(store, index), count_items(shape) * itemsize
+    def way(may_put, mark):
+        @fast
+        def put(store, index, address, shape):
+            if not (may_put(store, index) and fits(store, shape)):
+                return False
+            nbytes = count_items(shape) * itemsize
             copy_element(field(store, FIELD.data) + index * nbytes, address, nbytes)
-            occupy(store, place, index)
-            return
-        slow(address_of_store(store), index, address, shape)
-        reload(store)
+            mark(store, index)
+            return True
 
-    return write
+        return put
+
+    ways = [way(*rules) for rules in _ways(operation)]
+    return _first_of(ways, _slow_write(array.dtype, operation))
 
 
 def _put_copy(array, operation, value):

@@ -132,14 +132,17 @@ def _next_write(store, iterator, most):
 
 @fast
 def _next_append(store, iterator, most):
-    first, limit = field(store, FIELD.size), field(store, FIELD.fast_write)
-    return _run(store, first, limit, most, _ALL_BITS, FREE)
+    first, limit = field(store, FIELD.size), field(store, FIELD.fast_append)
+    if limit != 0 and field(store, FIELD.rank) == 0:
+        return min(most, limit - first)
+    return _run(store, first, field(store, FIELD.fast_write), most, _ALL_BITS, FREE)
 
 
 @fast
 def _next_append_of_all(store, iterator, most):
     _, _, count = _range_state(iterator)
-    first, limit = field(store, FIELD.size), field(store, FIELD.fast_write)
+    first = field(store, FIELD.size)
+    limit = max(field(store, FIELD.fast_write), field(store, FIELD.fast_append))
     if limit != 0 and limit - first < count:
         reserve_ahead(address_of_store(store), first + count)
         reload(store)

@@ -37,7 +37,7 @@ from nbta.runtime.cold_fields import (
     ensure_cold,
     put_cold_number,
 )
-from nbta.runtime.layout import refresh
+from nbta.runtime.layout import refresh, settle
 from nbta.runtime.memory import kernel, publish_int, relax, seen_int, setting_address, swap_int
 from nbta.runtime.packed import forget_packed
 from nbta.runtime.settings import add_to_setting, change_setting, setting
@@ -84,8 +84,9 @@ def unlock(s):
 
 @kernel
 def acquire(s):
-    """Hold a store's lock where it has users; whether it is held."""
+    """Hold a store's lock where it has users; whether it is held. States are settled then."""
     if s._users == 0:
+        settle(s)
         return False
     lock(s)
     forget_vanished(s)
@@ -140,6 +141,7 @@ def lend(s):
     This waits for no lock: whoever holds the store's lets nobody onto a fast path anyway.
     """
     forget_vanished(s)
+    settle(s)
     s._lent += 1
     s._users += 1
     s._fast_write = s._fast_read = s._fast_add = 0

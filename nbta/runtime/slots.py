@@ -13,6 +13,9 @@ who touch a slot ask them:
   meanwhile;
 * kernels (`writing`, `reading`), and the arrays of compiled graphs (`plain`).
 
+States of slots that were appended may not be stored yet (`nbta.runtime.layout.expect_appends`);
+then no fast path but that of appends takes a free slot, and kernels store them first.
+
 A child of a fork has no iterations of its parent's loops, and would wait for ever for a slot that
 one of them had claimed. There the limits of another epoch count as 0, until a kernel resets them.
 """
@@ -167,6 +170,12 @@ def is_free(store, slot):
 
 
 @rule
+def is_next(store, slot):
+    """Whether the slot after the last one takes its value at once, and its state later."""
+    return likely(below(slot, field(store, FIELD.fast_append)))
+
+
+@rule
 def is_sum(store, slot):
     """Whether a gradient slot takes another term at once."""
     return likely(below(slot, field(store, FIELD.fast_add))) and likely(
@@ -192,6 +201,12 @@ def occupy(store, place, slot):
     mem.store_byte(place, after_write(False, False))
     if slot >= field(store, FIELD.size):
         set_field(store, FIELD.size, slot + 1)
+
+
+@rule
+def extend(store, slot):
+    """Let an array reach as far as a slot that `is_next`."""
+    set_field(store, FIELD.size, slot + 1)
 
 
 @rule

@@ -149,6 +149,7 @@ HEADER = (
     "fast_write",  # slots below this may be written in place when their state is 0
     "fast_read",  # ... handed out in place when their state says written
     "fast_add",  # ... added to in place when their state says written
+    "fast_append",  # appends go below this, and leave states to whoever looks; 0: they do not
     "read_state",  # state bits that a read sets
     "data_owner",  # what keeps the data alive: a buffer, or the store itself
     # All others.
@@ -169,6 +170,7 @@ HEADER = (
     "states_owner",  # what keeps the state bytes alive
     "owner",  # what keeps the store alive, and what it has room for
     "end",  # address of the end of the store
+    "settled",  # with fast_append: from here on states are not stored yet
     "cold",  # owner of the cold fields (see `nbta.runtime.cold_fields`); 0: none
     # Use without the interpreter's lock (see `nbta.runtime.sharing`).
     "lock",  # 1 while somebody holds the store's lock, else 0

@@ -11,6 +11,7 @@ from nbta.runtime.buffers import LARGEST
 from nbta.runtime.layout import (
     PATTERN,
     count_bytes,
+    expect_appends,
     fits_pattern,
     pattern_of,
     prepare,
@@ -239,7 +240,11 @@ def write_forward(operation, s, r):
         r[INDEX] = s._size
     if s._layout == PACKED and append_rows(s, r):
         return STATUS.ok
-    return _write(s, r)
+    capacity = s._capacity
+    status = _write(s, r)
+    if operation == APPEND and s._capacity > capacity:
+        expect_appends(s)
+    return status
 
 
 @kernel
