@@ -124,8 +124,8 @@ _NUMBERS = (
 )  # fmt: skip
 _INTRINSICS = (
     "pointer", "address", "call", "copy", "clear", "fast_add", "refuse", "too_many", "room", "tick",
-    "watch", "array_in", "dimension_in", "adopt", "agrees", "attempt", "frozen", "unless",
-    "chosen", "guarded", "has_nan",
+    "watch", "array_in", "dimension_in", "adopt", "agrees", "attempt", "frozen", "opaque",
+    "unless", "chosen", "guarded", "has_nan",
 )  # fmt: skip
 
 

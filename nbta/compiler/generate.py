@@ -28,8 +28,10 @@ from nbta.loops import (
     several,
 )
 from nbta.loops.building import finished
+from nbta.loops.guard_free import guard_free
 from nbta.loops.jamming import jammed
 from nbta.loops.nodes import as_node
+from nbta.loops.rereading import reread
 from nbta.loops.structure import Sizes
 from nbta.runtime.intrinsics import NOT_A_NUMBER, OK, RESIZED
 from nbta.runtime.memory import HEAD
@@ -173,7 +175,7 @@ def generate(program, emitter=Emitter) -> Generated:
             code.add(leave(negated(agrees), Return(as_node(RESIZED))))
     code.add(Return(as_node(OK)))
     found.function = Function(
-        jammed(finished(code.top), code.arrays.anew),
+        reread(guard_free(jammed(finished(code.top), code.arrays.anew))),
         {name.id: number for name, number in code.numbers.values()},
     )
     found.source = str(found.function)

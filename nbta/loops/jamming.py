@@ -117,7 +117,7 @@ def _pays(loop: For) -> bool:
     next column is that of the next iteration of the loop.
     """
     inner = [each for each in loop.body if type(each) is For]
-    if not any(map(_has_chain, inner)):
+    if not any(map(has_chain, inner)):
         moved = _moved(loop) if inner else set()
         if not any(_goes_down_columns(each, moved) for each in inner):
             return False
@@ -128,7 +128,7 @@ def _is_innermost(body: Iterable[Statement]) -> bool:
     return all(type(each) in (Assign, Store, Accumulate, Guard, If) for each in body)
 
 
-def _has_chain(loop: For) -> bool:
+def has_chain(loop: For) -> bool:
     """Whether a float goes from iteration to iteration otherwise than as a sum in any order."""
     body = _plain(loop.body)
     if not _is_innermost(body):

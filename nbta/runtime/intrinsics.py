@@ -581,6 +581,17 @@ def frozen(typingctx, place, index, dimensions):
 
 
 @intrinsic
+def opaque(typingctx, value):
+    """An integer of which LLVM does not know where it comes from."""
+
+    def codegen(context, builder, sig, args):
+        kind = ir.FunctionType(INT64, [INT64])
+        return builder.call(ir.InlineAsm(kind, "", "=r,0"), args)
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
 def attempt(typingctx, function, arguments):
     """What a compiled function gives for a tuple of arguments; where it raises, ours is left."""
     kinds = tuple(map(types.unliteral, arguments))
