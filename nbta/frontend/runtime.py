@@ -37,6 +37,8 @@ from nbta.frontend.calls import (
     by_special,
     by_users,
     call,
+    call_of_items,
+    filtered,
     is_library,
     iterated,
     seen_by_users,
@@ -73,7 +75,18 @@ from nbta.frontend.identity import (
     text_of,
     with_floats,
 )
-from nbta.frontend.iteration import Generator, comprehension, elements, generator, one_by_one
+from nbta.frontend.iteration import (
+    Generator,
+    Inner,
+    Items,
+    comprehension,
+    comprehension_by,
+    elements,
+    generator,
+    known_test,
+    nested,
+    one_by_one,
+)
 from nbta.frontend.jit_classes import PythonObject, asked, is_compiled_object, placeholder
 from nbta.frontend.list_items import (
     Picked,
@@ -111,6 +124,8 @@ from nbta.ops.numbers import Number
 from nbta.structure import leaves
 
 __all__ = [
+    "Inner",
+    "Items",
     "any_of",
     "as_truth",
     "assert_",
@@ -118,6 +133,7 @@ __all__ = [
     "binary",
     "both",
     "call",
+    "call_of_items",
     "cell",
     "cells",
     "change",
@@ -126,6 +142,7 @@ __all__ = [
     "compared",
     "compared_once",
     "comprehension",
+    "comprehension_by",
     "compute",
     "delete_attribute",
     "delete_item",
@@ -134,6 +151,7 @@ __all__ = [
     "emitted",
     "enter_try",
     "filled",
+    "filtered",
     "for_",
     "free",
     "generator",
@@ -150,6 +168,7 @@ __all__ = [
     "matched",
     "method",
     "negated",
+    "nested",
     "no_result",
     "of_python",
     "one_by_one",
@@ -817,18 +836,6 @@ def _repeats(left, right):
         if isinstance(items, kinds) and is_run_number(number) and not number.ndim:
             return items, number
     return None
-
-
-def known_test(value):
-    """What a comprehension asks of an item that Python makes, of which it must know the truth."""
-    if control.is_traced(value) and not isinstance(value, Number):
-        message = (
-            f"{here()}: only the run knows which items this comprehension keeps; that is supported "
-            f"in a list with one `for` and without `:=`, such as [v for v in items if v > 0]: "
-            f"write a `for` loop with an `if` in place of a dict, a set or several `for`s"
-        )
-        raise invalid("symbolic", message)
-    return value
 
 
 def unary(name, value):
