@@ -12,10 +12,12 @@ import itertools
 import math
 import operator
 import os
+import sys
 import types
 import weakref
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import numpy as np
@@ -78,7 +80,7 @@ from nbta.frontend.jit_classes import (
 )
 from nbta.frontend.lists import Listing, listing
 from nbta.frontend.math_functions import call_math, rounded
-from nbta.frontend.maybe import check_keys, is_maybe, may_be_gone, open_keys
+from nbta.frontend.maybe import check_keys, is_maybe, may_be_gone, open_keys, used
 from nbta.frontend.ordering import extreme_by, in_order
 from nbta.frontend.outside import note_class, note_member, reading, see_whole, seen_by
 from nbta.frontend.picking import nonzero
@@ -101,7 +103,7 @@ from nbta.frontend.tries import check_division, check_index
 from nbta.frontend.universal import call_universal
 from nbta.frontend.universal_methods import METHODS_OF_UFUNCS, call_method
 from nbta.graph.graph import at_once, current
-from nbta.graph.operation import Tensor
+from nbta.graph.operation import Tensor, asked
 from nbta.immutable import METHODS, own_numpy
 from nbta.locations import LIBRARIES, OWN
 from nbta.ops.axes import diagonals, places
@@ -663,8 +665,8 @@ def _list(items=()):
 def _made(kind, args, kwargs):
     """An object of a class."""
     if kind in (map, filter):
-        asked = map(_callable if kind is map else _known_test, args[:1])
-        return born(kind(*asked, *map(iteration.one_by_one, args[1:])))
+        given = map(_callable, args[:1]) if kind is map else _tested(kind, args[:1])
+        return born(kind(*given, *map(iteration.one_by_one, args[1:])))
     if kind is list:
         return _list(*args)
     args, kwargs = _taken_by(kind, args, kwargs)
@@ -687,8 +689,28 @@ def _made(kind, args, kwargs):
         return made_generator(kind, *args, **kwargs)
     if _library(kind) in ("nbta", "numpy"):
         return in_wrapper(kind(*native.plain(args), **native.plain(kwargs)))
-    found = born(identity.checked_keys(kind(*args, **kwargs)))
+    return _as_it_makes_it(kind, args, kwargs)
+
+
+def _as_it_makes_it(kind, args, kwargs):
+    """An object of a class that is not followed into."""
+    if _is_librarys(kind):
+        with _without_values(kind, kind.__qualname__, args, kwargs):
+            found = kind(*args, **kwargs)
+    else:
+        found = kind(*args, **kwargs)
+    found = born(identity.checked_keys(found))
     return _with_listings(found, (*args, *kwargs.values()))
+
+
+def _is_librarys(kind):
+    """Whether a class is none of the user's."""
+    place = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return kind.__module__ != "__main__" and (place is None or place.startswith(LIBRARIES))
+
+
+#: Iterators of Python's whose first argument is a test.
+_TESTING = (itertools.takewhile, itertools.dropwhile, itertools.filterfalse)
 
 
 def _taken_by(kind, args, kwargs):
@@ -703,7 +725,10 @@ def _taken_by(kind, args, kwargs):
                 f"the list itself"
             )
     elif _library(kind) == "itertools":
-        args = tuple(map(_callable, map(iteration.own_items, args)))
+        args = list(map(iteration.own_items, args))
+        if kind in _TESTING and args:
+            args[:1] = _tested(kind, args[:1])
+        args = tuple(map(_callable, args))
         kwargs = {name: _callable(value) for name, value in kwargs.items()}
     elif issubclass(kind, dict):
         for arg in args:
@@ -718,20 +743,41 @@ def _compiled_class(kind, args, kwargs):
     return constructed(kind, args, kwargs)
 
 
-def _known_test(function=None):
-    """What ``filter`` asks of an item, of which Python must know whether it is true."""
+def _tested(kind, functions):
+    """What an iterator of Python's asks of an item, of which it must know whether it is true."""
+    return [functools.partial(_known_test, kind.__name__, function) for function in functions]
 
-    def test(item):
-        found = item if function is None else call(function, item)
-        if control.is_traced(found) and not isinstance(found, Number):
-            message = (
-                f"{here()}: filter() with a test whose result only the run knows; write a "
-                "comprehension, [v for v in items if test(v)]"
-            )
-            raise invalid("symbolic", message)
-        return found
 
-    return test
+def _known_test(kind, function, item):
+    found = item if function is None else call(function, item)
+    if control.is_traced(found) and not isinstance(found, Number):
+        message = (
+            f"{here()}: {kind}() with a test whose result only the run knows, where items are "
+            f"taken one by one; write a comprehension, [v for v in items if test(v)], or a loop"
+        )
+        raise invalid("symbolic", message)
+    return found
+
+
+def filtered(function, *args, **kwargs):
+    """``filter(test, items)`` where a call takes all items at once."""
+    if current() is None or function is not filter or len(args) != 2 or kwargs:
+        return call(function, *args, **kwargs)
+    test, items = args
+    given = (lambda item: item) if test is None else _callable(test)
+    return iteration.comprehension(lambda item: item, given, items)
+
+
+def call_of_items(function, /, *args, **kwargs):
+    """A call of a method, or of a module's function, of which an argument may be `Items`."""
+    is_users = isinstance(function, types.FunctionType | types.MethodType) and not is_library(
+        function
+    )
+    made = [
+        (arg.one_by_one() if is_users else arg.items) if isinstance(arg, iteration.Items) else arg
+        for arg in args
+    ]
+    return call(function, *made, **kwargs)
 
 
 def _with_listings(owner, given):
@@ -990,24 +1036,49 @@ def _called_as_it_is(function, args, kwargs):
         if isinstance(function, types.FunctionType):
             outside.around(function, names_of(function.__code__)[0])
     watched = Watched((owner, *map(iteration.spent, (*args, *kwargs.values()))))
-    try:
+    with _without_values(function, name, args, kwargs):
         with watched, with_states(function, owner, watched.generators):
             given = [watched.opened(arg) for arg in args]
             named = {key: watched.opened(value) for key, value in kwargs.items()}
             found = function(*given, **named)
         return watched.mark_new(watched.closed(found))
+
+
+@contextmanager
+def _without_values(function, name, args, kwargs):
+    """Around a call that nbta does not follow, which is refused where it goes by a run's values.
+
+    A library may handle the error that asking for such a value raises, and go on in another way
+    than with the value, or raise an error of its own.
+    """
+    known, before = native.is_known((args, kwargs)), asked.times
+    has_users = any(map(_is_users, args))
+    refusal = _unknown_to(f"{name} of {_module(function) or 'another library'}", name)
+    try:
+        yield
     except NbtaError as error:
-        known = native.is_known((args, kwargs)) and not any(map(_is_users, args))
-        if known or _library(type(function)) == "nbta":
-            raise
-        what = f"{name} of {_module(function) or 'another library'}"
-        lead(error, _unknown_to(what, name))
+        if not (known and not has_users) and _library(type(function)) != "nbta":
+            lead(error, refusal)
         raise
-    except (TypeError, AttributeError, ValueError) as error:
-        if not is_of_placeholder(error) or native.is_known((args, kwargs)):
+    except Exception as error:
+        of_types = isinstance(error, TypeError) and not has_users
+        by_value = asked.times > before or is_of_placeholder(error)
+        if known or not (by_value or (of_types and _takes(function, args, kwargs))):
             raise
-        what = f"{name} of {_module(function) or 'another library'}"
-        raise invalid("symbolic", _unknown_to(what, name)) from error
+        raise invalid("symbolic", f"{refusal} ({type(error).__name__}: {error})") from error
+    if not known and asked.times > before:
+        raise invalid("symbolic", refusal)
+
+
+def _takes(function, args, kwargs):
+    """Whether a function takes as many arguments, and of these names, as far as it says so."""
+    try:
+        inspect.signature(function).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    except ValueError:  # it does not say
+        pass
+    return True
 
 
 # Numbers.
@@ -1081,6 +1152,7 @@ def _bool(value=False):
 
 
 def _len(value):
+    value = used(value)
     if isinstance(value, ArrayWrapper):
         return value.length
     if isinstance(value, TensorArrayWrapper):
@@ -1115,11 +1187,18 @@ def _round(number, ndigits=None):
     if digits is None:
         check_integer("round()", value)
         return rounded(rounding.rint)(value)
-    if value.dtype.kind in "iu" and digits >= 0:
-        return value
-    scale = 10.0 ** abs(digits)
-    near = rounding.rint(value * scale if digits > 0 else value / scale)
-    return cast(near / scale if digits > 0 else near * scale, value.dtype)
+    digits = digits if isinstance(digits, Tensor) else operator.index(digits)
+    if native.dtype_of(digits).kind not in "biu":
+        raise TypeError(f"{here()}: 'float' object cannot be interpreted as an integer")
+    scale = 10.0 ** abs(native.plain(digits))
+    ways = [
+        lambda: value if value.dtype.kind in "iu" else rounding.rint(value * scale) / scale,
+        lambda: cast(rounding.rint(value / scale) * scale, value.dtype),
+    ]
+    if not isinstance(digits, Tensor):
+        return ways[digits < 0]()
+    is_kept = arithmetic.greater_equal(digits, 0)
+    return arithmetic.where(is_kept, *(way() for way in ways))
 
 
 def _extreme(plain):
@@ -1138,6 +1217,8 @@ def _extreme(plain):
                 return plain(items.content, **default)
             return wrapped(extreme_item(plain, items, default))
         items = list(iteration.elements(items))
+        if any(isinstance(item, tuple) and not native.is_known(item) for item in items):
+            return extreme_by(plain, items, None, default)
         if default or not any(map(_traced, items)):
             return _extreme_known(plain, items, default)
         return extreme_of(plain, items)
@@ -1370,7 +1451,7 @@ def _numpy(function, args, kwargs):
         args, kwargs = args[: function.nin], {**kwargs, "out": args[function.nin :]}
     if function is np.arange and (args or kwargs):
         args, kwargs = _ends(*args, **kwargs)
-    args, kwargs = _bound(function, args, kwargs)
+    args, kwargs = _bound(function, tuple(map(used, args)), kwargs)
     if kwargs.get("out") is not None:
         return _into(function, args, kwargs)
     order = _layout_of(function, kwargs)
@@ -1909,6 +1990,8 @@ def _fill_diagonal(a, val, wrap=False):
 
 
 def _ndim(array):
+    if isinstance(array, list | tuple) and not native.is_known(array):
+        array = native.together(array)
     return array.ndim if isinstance(array, Tensor) else NotImplemented
 
 

@@ -401,16 +401,29 @@ def _remedy(one, other, otherwise="make both numbers, or arrays of one rank and 
         )
     if all(isinstance(each, list) for each in pair) and len(one) != len(other):
         return "give both lists as many items, for example zeros in place of those that lack"
+    if any(each is None for each in pair) and any(type(each) is tuple for each in pair):
+        count = max(len(each) for each in pair if type(each) is tuple)
+        return f"use {', '.join(['None'] * count)} in place of None, a tuple of as many items"
     if any(each is None for each in pair) and objects_in(pair):
         return "keep what it has in variables, which may be None, or the index of the object"
     return otherwise
 
 
-def _check_keys(one, other):
-    """Refuse dicts of which one only has some item."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in [*(one.keys() - other.keys()), *(other.keys() - one.keys())]:
-            Absent(f"dict[{key!r}]").refuse()
+def _check_keys(one, other, are_results=False):
+    """Refuse dicts of which one only has some item, or, as results, of keys in another order."""
+    if not (isinstance(one, dict) and isinstance(other, dict)) or list(one) == list(other):
+        return
+    only = [key for key in (*one, *other) if (key in one) != (key in other)]
+    if only and not are_results:
+        Absent(f"dict[{only[0]!r}]").refuse()
+    if are_results:
+        what = f"has dict[{only[0]!r}]" if only else "has its keys in this order"
+        message = (
+            f"{here()}: only one of two dicts that a branch chooses from {what}; give both the "
+            "same keys in the same order, perhaps with None as a value, or name the argument that "
+            "decides in static_argnums"
+        )
+        raise invalid("undefined", message)
 
 
 def follow(owner, key, done=()):
@@ -959,7 +972,7 @@ class _Merge:
         return value
 
     def _unlike(self, i, one, other, path=()):
-        _check_keys(one, other)
+        _check_keys(one, other, are_results=True)
         name, rule = self._names[i], _remedy(one, other)
         if name.startswith(ITEMS):
             rule = _rule_of_items(
@@ -1406,6 +1419,19 @@ def _by_python(entry, set_):
     if caught is not None:
         frame.keep()
         raise caught
+
+
+def or_undone(block):
+    """What a block gives; where nbta cannot follow it, all that it did is put back."""
+    made = grown_lists()
+    try:
+        with _by_python((), None) as (frame, _):
+            found = block()
+    except NbtaError:
+        put_back_lists(made)
+        raise
+    frame.keep()
+    return found
 
 
 def _known_iterations(items, body, flags, get, set_, most):

@@ -291,9 +291,44 @@ def insort_right(a, x, lo=0, hi=None, *, key=None):
 def mean(data):
     """`statistics.mean`, of which the sum is rounded."""
     data = list(data)
-    if len(data) < 1:
-        raise statistics.StatisticsError("mean requires at least one data point")
-    return sum(data) / len(data)
+    return _total(data, "mean") / len(data)
+
+
+def fmean(data, weights=None):
+    """`statistics.fmean`."""
+    if weights is None:
+        return mean(data)
+    data, weights = list(data), list(weights)
+    if len(weights) != len(data):
+        raise statistics.StatisticsError("data and weights must be the same length")
+    total = sum(weights)
+    if total == 0:
+        raise statistics.StatisticsError("sum of weights must be non-zero")
+    return sum([v * w for v, w in zip(data, weights, strict=True)]) / total
+
+
+def geometric_mean(data):
+    """`statistics.geometric_mean` of positive numbers."""
+    logarithms = []
+    for v in data:
+        if v <= 0:
+            raise statistics.StatisticsError("geometric mean requires positive numbers")
+        logarithms.append(math.log(v))
+    return math.exp(mean(logarithms))
+
+
+def harmonic_mean(data, weights=None):
+    """`statistics.harmonic_mean`."""
+    data = list(data)
+    weights = [1] * len(data) if weights is None else list(weights)
+    if len(weights) != len(data):
+        raise statistics.StatisticsError("Number of weights does not match data size")
+    total, parts = _total(weights, "harmonic_mean"), 0.0
+    for v, w in zip(data, weights, strict=True):
+        if v < 0 or w < 0:
+            raise statistics.StatisticsError("harmonic mean does not support negative values")
+        parts += w / v
+    return total / parts
 
 
 def median(data):
@@ -323,6 +358,90 @@ def variance(data, xbar=None):
         raise statistics.StatisticsError("variance requires at least two data points")
     middle = mean(data) if xbar is None else xbar
     return sum([(v - middle) ** 2 for v in data]) / (len(data) - 1)
+
+
+def median_low(data):
+    """`statistics.median_low`."""
+    data = sorted(data)
+    if len(data) < 1:
+        raise statistics.StatisticsError("no median for empty data")
+    return data[(len(data) - 1) // 2]
+
+
+def median_high(data):
+    """`statistics.median_high`."""
+    data = sorted(data)
+    if len(data) < 1:
+        raise statistics.StatisticsError("no median for empty data")
+    return data[len(data) // 2]
+
+
+def quantiles(data, *, n=4, method="exclusive"):
+    """`statistics.quantiles`."""
+    if n < 1:
+        raise statistics.StatisticsError("n must be at least 1")
+    data, found = sorted(data), []
+    last = len(data) - 1
+    if last < 1:
+        raise statistics.StatisticsError("must have at least two data points")
+    if method not in ("inclusive", "exclusive"):
+        raise ValueError(f"Unknown method: {method!r}")
+    for i in range(1, n):
+        whole = i * last if method == "inclusive" else i * (last + 2) - n
+        low = min(max(whole // n, 0), last - 1)
+        beyond = whole - low * n
+        found.append((data[low] * (n - beyond) + data[low + 1] * beyond) / n)
+    return found
+
+
+def covariance(x, y):
+    """`statistics.covariance`, of which the sums are rounded."""
+    _check_pairs(x, y, "covariance")
+    return _products(x, y) / (len(x) - 1)
+
+
+def correlation(x, y):
+    """`statistics.correlation` of Pearson's, of which the sums are rounded."""
+    _check_pairs(x, y, "correlation")
+    squares = _products(x, x) * _products(y, y)
+    if squares == 0:
+        raise statistics.StatisticsError("at least one of the inputs is constant")
+    return _products(x, y) / math.sqrt(squares)
+
+
+def linear_regression(x, y, *, proportional=False):
+    """`statistics.linear_regression`, of which the sums are rounded."""
+    _check_pairs(x, y, "linear regression")
+    if proportional:
+        both, square = sum([v * w for v, w in zip(x, y, strict=True)]), sum([v * v for v in x])
+    else:
+        both, square = _products(x, y), _products(x, x)
+    if square == 0:
+        raise statistics.StatisticsError("x is constant")
+    slope = both / square
+    intercept = 0.0 if proportional else mean(y) - slope * mean(x)
+    return statistics.LinearRegression(slope=slope, intercept=intercept)
+
+
+def _total(numbers, what):
+    if len(numbers) < 1:
+        raise statistics.StatisticsError(f"{what} requires at least one data point")
+    return sum(numbers)
+
+
+def _check_pairs(x, y, what):
+    if len(x) != len(y):
+        raise statistics.StatisticsError(
+            f"{what} requires that both inputs have same number of data points"
+        )
+    if len(x) < 2:
+        raise statistics.StatisticsError(f"{what} requires at least two data points")
+
+
+def _products(x, y):
+    """The sum of the products of what two rows have beyond their means."""
+    first, other = mean(x), mean(y)
+    return sum([(v - first) * (w - other) for v, w in zip(x, y, strict=True)])
 
 
 def pstdev(data, mu=None):
@@ -418,7 +537,9 @@ OF_PYTHON = {
     heapq.heappushpop: heappushpop, heapq.heapify: heapify, heapq.nlargest: nlargest,
     heapq.nsmallest: nsmallest, bisect.bisect_left: bisect_left,
     bisect.bisect_right: bisect_right, bisect.insort_left: insort_left,
-    bisect.insort_right: insort_right, statistics.mean: mean, statistics.fmean: mean,
-    statistics.median: median, statistics.variance: variance, statistics.pvariance: pvariance,
-    statistics.stdev: stdev, statistics.pstdev: pstdev,
+    bisect.insort_right: insort_right,
+    **{getattr(statistics, each.__name__): each for each in (
+        mean, fmean, geometric_mean, harmonic_mean, median, median_low, median_high, quantiles,
+        variance, pvariance, stdev, pstdev, covariance, correlation, linear_regression,
+    )},
 }  # fmt: skip

@@ -18,7 +18,7 @@ from nbta.frontend.array_wrappers import ArrayWrapper, is_apart
 from nbta.frontend.constants import Chosen
 from nbta.frontend.containers import relatives
 from nbta.frontend.lists import Listing
-from nbta.frontend.maybe import is_maybe, may_be_gone, there
+from nbta.frontend.maybe import is_maybe, may_be_gone, there, used
 from nbta.frontend.outside import note_class, reading, seen_by
 from nbta.frontend.problems import here
 from nbta.frontend.records import Record, Records
@@ -239,7 +239,7 @@ def attribute_of(owner, name, *default):
     if default and isinstance(owner, _RECORDS) and not has_field(owner, name):
         return default[0]
     if not isinstance(owner, Tensor) or is_maybe(owner):
-        found = getattr(owner, name, *default)
+        found = getattr(owner if name.startswith("__") else used(owner), name, *default)
         return _there(found, name, *default) if may_be_gone(found) else found
     if default and not has(owner, name):
         return default[0]

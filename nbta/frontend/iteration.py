@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from nbta.errors import InvalidArgumentError, UnimplementedError, invalid
+from nbta.errors import InvalidArgumentError, NbtaError, UnimplementedError, invalid
 from nbta.frontend import control, conversion, effects, native
 from nbta.frontend.array_wrappers import ArrayWrapper, born, wrapped
 from nbta.frontend.lists import Listing, listing
-from nbta.frontend.maybe import check_keys
+from nbta.frontend.maybe import check_keys, used
 from nbta.frontend.outside import seen_by
 from nbta.frontend.problems import here
 from nbta.frontend.raising import is_numbas
@@ -23,7 +23,7 @@ from nbta.frontend.taken import advance, leave_sources, note_sources, note_taken
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.axes.sorting import sort
-from nbta.ops.core.arithmetic import floor_divide, less, maximum, minimum, not_equal, where
+from nbta.ops.core.arithmetic import equal, floor_divide, less, maximum, minimum, not_equal, where
 from nbta.ops.core.dispatch import as_tensor
 from nbta.ops.core.shaping import cast
 from nbta.ops.numbers import Number
@@ -131,7 +131,7 @@ def indexed(items):
         return Indexed(items.shape[0], items.__getitem__)
     if isinstance(items, np.ndarray):
         items = ArrayWrapper(items)
-    if isinstance(items, Tensor) and items.ndim:
+    if isinstance(items, Tensor) and used(items).ndim:
         wrapper = items if isinstance(items, ArrayWrapper) else ArrayWrapper(items)
         return Indexed(wrapper.length, lambda k: wrapper[k])
     return None
@@ -177,11 +177,16 @@ def zip_(*columns, strict=False):
     """``zip``."""
     columns = [each.rest() if isinstance(each, Yielding) else each for each in columns]
     found = [indexed(column) for column in columns]
+    if any(isinstance(column, Listing) and column.array is not None for column in columns):
+        pairs = zip(found, columns, strict=True)
+        found = [_by_place(column) if each is None else each for each, column in pairs]
     if current() is None or None in found or not found:
         return born(zip(*map(one_by_one, columns), strict=strict))
     counts = [each.count for each in found]
     if strict and native.is_known(counts) and len(set(counts)) > 1:
         return born(zip(*map(one_by_one, columns), strict=True))  # which says what is wrong
+    if strict:
+        _check_as_long(counts)
     now = [lambda f=f: f.count_now() if f.count_now else f.count for f in found]
     changes = any(each.count_now for each in found)
     for column in columns:
@@ -191,6 +196,23 @@ def zip_(*columns, strict=False):
         lambda k: tuple(f.item(k) for f in found),
         (lambda: least([count() for count in now])) if changes else None,
     )
+
+
+def _by_place(items):
+    """A list of Python's beside one whose length only the run knows; None for others."""
+    if not isinstance(items, list | tuple):
+        return None
+    return Indexed(len(items), lambda k: conversion.runtime().item(items, k))
+
+
+def _check_as_long(counts):
+    """Fail in a run in which the columns of ``zip(..., strict=True)`` differ in length."""
+    first = counts[0]
+    for place, count in enumerate(counts[1:], 2):
+        if not _is_one_length(first, count):
+            said = f"zip() argument {place} is shorter or longer than argument 1"
+            holds = equal(as_tensor(count), as_tensor(first))
+            effects.check(holds, ValueError(f"{here()}: {said}"))
 
 
 def _once(*parts):
@@ -224,14 +246,19 @@ def least(counts):
     """The least of several lengths."""
     first = counts[0]
     for count in counts[1:]:
-        if isinstance(count, Number) and isinstance(first, Number):
-            if count.source is not None and count.source is first.source:
-                continue
-        elif not isinstance(count, Tensor) and not isinstance(first, Tensor):
+        if _is_one_length(first, count):
+            continue
+        if not isinstance(count, Tensor) and not isinstance(first, Tensor):
             first = min(first, count)
             continue
         first = minimum(as_tensor(first), as_tensor(count))
     return first
+
+
+def _is_one_length(count, other):
+    """Whether two are the length of one array."""
+    numbers = isinstance(count, Number) and isinstance(other, Number)
+    return numbers and count.source is not None and count.source is other.source
 
 
 def reversed_(items):
@@ -327,17 +354,8 @@ def comprehension(item, test, items, only_reads=False):
     found.numbers_only = (
         known is None or type(known.count) is int or isinstance(known.count, Number)
     )
-
-    def add(each):
-        found.append(item(each))
-
-    def body(each):
-        if test is None:
-            return add(each)
-        return control.if_(test(each), lambda: add(each), lambda: None, (), _no_values, None)
-
     try:
-        for_(items, body, _no_values, (), _no_values, None, _no_values)
+        _fill(found, item, test, items)
     except InvalidArgumentError as error:
         if error.reason != "list_items" or indexed(items) is None:
             raise
@@ -347,6 +365,76 @@ def comprehension(item, test, items, only_reads=False):
         # A number of the run says of the array what it is as long as.
         found.length = count if isinstance(count, Number) else as_tensor(np.int64(count))
     return found
+
+
+class Items:
+    """A generator expression or ``filter`` that a method is given, as a list of all items.
+
+    The graph may make that by a loop, and a user's method is given an iterator over it.
+    """
+
+    def __init__(self, items):
+        self.items = items
+
+    def one_by_one(self):
+        """An iterator over the items."""
+        found = Generator(None, None, None)
+        found._items = self.items
+        return born(found)
+
+
+class Inner:
+    """What an iteration of a comprehension goes along, item by item, before the next iteration.
+
+    It takes what `comprehension` does.
+    """
+
+    def __init__(self, item, test, items):
+        self.parts = item, test, items
+
+
+def nested(item, test, items):
+    """A comprehension whose items are those of an `Inner` each."""
+    found = listing(())
+    _fill(found, item, test, items)
+    return found
+
+
+def _fill(found, item, test, items):
+    """Append the items of a comprehension to a list."""
+
+    def add(each):
+        value = item(each)
+        return _fill(found, *value.parts) if isinstance(value, Inner) else found.append(value)
+
+    def body(each):
+        if test is None:
+            return add(each)
+        return control.if_(test(each), lambda: add(each), lambda: None, (), _no_values, None)
+
+    for_(own_items(items), body, _no_values, (), _no_values, None, _no_values)
+
+
+def known_test(value):
+    """What a comprehension asks of an item that Python makes, of which it must know the truth."""
+    if control.is_traced(value) and not isinstance(value, Number):
+        message = (
+            f"{here()}: only the run knows which items this comprehension keeps; that is supported "
+            f"in a list without `:=`, such as [v for v in items if v > 0]: write a `for` loop with "
+            f"an `if` in place of a dict or a set"
+        )
+        raise invalid("symbolic", message)
+    return value
+
+
+def comprehension_by(by_python, by_loops):
+    """A list comprehension of several ``for``, by Python, or by loops where only these can be."""
+    if current() is None:
+        return by_python()
+    try:
+        return control.or_undone(by_python)
+    except NbtaError:
+        return by_loops()
 
 
 def listed(items):

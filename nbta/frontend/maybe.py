@@ -72,6 +72,13 @@ def _check(parts, what):
     effects.check(parts.present, NoneError(message))
 
 
+def used(value):
+    """A value that is used otherwise than as a number or an array: a run fails where it is None."""
+    if is_maybe(value):
+        _check(value.parts, "an array" if isinstance(value, MaybeArray) else "a number")
+    return value
+
+
 class NoneError(InvalidArgumentError, TypeError):
     """What is None in a run is used as something else."""
 
@@ -235,7 +242,14 @@ def or_none(value, present):
         return _seen(Parts(value.parts.value, logical_and(value.parts.present, present)))
     if is_number(value) or isinstance(value, ArrayWrapper):
         return _seen(Parts(value, present))
-    _check(Parts(value, present), "what other runs give")
+    rule = (
+        f"return {', '.join(['None'] * len(value))}" if type(value) is tuple else "raise an error"
+    )
+    message = (
+        f"{here()}: the function gives None in this run and a {type(value).__name__} in others, "
+        f"which one variable cannot hold; {rule} in place of None"
+    )
+    effects.check(present, NoneError(message))
     return value
 
 

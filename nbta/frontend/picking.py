@@ -339,6 +339,7 @@ def concatenated(key, columns):
             f"np.concatenate, np.column_stack, np.linspace or np.arange"
         )
         raise invalid("symbolic", message)
+    parts = [native.together(part) if isinstance(part, list | tuple) else part for part in parts]
     ranks = [np.ndim(part) if not isinstance(part, Tensor) else part.ndim for part in parts]
     if not columns:
         return concatenate([p if n else reshape(p, (1,))

@@ -8,6 +8,7 @@ assigns are ``nonlocal`` there, and a pair of functions gets and sets them.
 
 import ast
 import builtins
+import copy
 import inspect
 import itertools
 import types
@@ -693,11 +694,19 @@ class _Rewriter(ast.NodeTransformer):
                 argument.at_once, argument.is_searched = True, named in ("any", "all")
         function = self._base(node.func)
         visit = self._shown if _is_format(node) else self.visit
-        arguments = [visit(argument) for argument in node.args]
+        is_method = isinstance(node.func, ast.Attribute)
+        arguments = [self._items_of(each) if is_method and _is_lazy(each) else visit(each)
+                     for each in node.args]  # fmt: skip
         keywords = [ast.keyword(k.arg, _part(k.arg, visit(k.value))) for k in node.keywords]
-        call = _runtime("call", function, *arguments)
+        taken = _is_lazy(node) and getattr(node, "at_once", False) and not node.is_searched
+        kind = "call_of_items" if is_method and any(map(_is_lazy, node.args)) else "call"
+        call = _runtime("filtered" if taken else kind, function, *arguments)
         call.keywords = keywords
         return ast.copy_location(call, node)
+
+    def _items_of(self, node):
+        """What a method is given of items: a list of all, of which a user's takes one by one."""
+        return _runtime("Items", self.visit(node))
 
     def _about_frame(self, node):
         if node.func.id == "super" and not node.args:
@@ -843,22 +852,37 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(_runtime("owned", self.generic_visit(node)), node)
 
     def visit_ListComp(self, node):
-        """A list by a loop, which may be one of the graph."""
+        """A list by a loop, which may be one of the graph, or by loops in one another."""
         bound = any(isinstance(part, ast.NamedExpr) for part in ast.walk(node))
-        if len(node.generators) > 1 or bound or _has_late(node) or node.generators[0].is_async:
-            found = self._comprehension(node)
-            return ast.copy_location(_runtime("listing", found), node)
-        (generator,) = node.generators
-        items = self.visit(generator.iter)
-        made = [ast.Constant(True)] if _is_only_read(node.elt) and node not in self._rows else []
-        self._rows.update(part for part in ast.walk(node.elt) if isinstance(part, ast.ListComp))
-        item = self._of_target(generator.target, self.visit(node.elt))
+        if bound or _has_late(node) or any(part.is_async for part in node.generators):
+            return ast.copy_location(_runtime("listing", self._comprehension(node)), node)
+        if len(node.generators) == 1:
+            return ast.copy_location(self._by_loops(node, node.generators), node)
+        same = copy.deepcopy(node)
+        by_loops = self._by_loops(same, same.generators, "nested")
+        ways = _runtime("listing", self._comprehension(node)), by_loops
+        return ast.copy_location(_runtime("comprehension_by", *map(_lambda, ways)), node)
+
+    def _by_loops(self, node, generators, kind="comprehension"):
+        """A list comprehension as a loop, an item of which may be a loop again."""
+        generator, *inner = generators
+        items, made = self.visit(generator.iter), []
+        if kind == "nested" and getattr(node, "is_searched", False):
+            items = _runtime("searched", items)
+        if inner:
+            value = self._by_loops(node, inner, "Inner")
+        else:
+            if kind == "comprehension" and _is_only_read(node.elt) and node not in self._rows:
+                made = [ast.Constant(True)]
+            self._rows.update(part for part in ast.walk(node.elt) if isinstance(part, ast.ListComp))
+            value = self.visit(node.elt)
+        item = self._of_target(generator.target, value)
         test = ast.Constant(None)
         if generator.ifs:
             tests = ast.BoolOp(ast.And(), generator.ifs)
             tests = generator.ifs[0] if len(generator.ifs) == 1 else tests
             test = self._of_target(generator.target, self.visit(tests))
-        return ast.copy_location(_runtime("comprehension", item, test, items, *made), node)
+        return _runtime(kind, item, test, items, *made)
 
     def visit_GeneratorExp(self, node):
         """A list where a call takes all items at once, else items that are made when asked for."""
@@ -977,6 +1001,13 @@ def _may_change(value):
 
 def _is_of_module(function):
     return isinstance(function, ast.Attribute) and root_of(function) <= {"np", "numpy", "math"}
+
+
+def _is_lazy(node):
+    """Whether an expression makes an iterator that a rewritten call may take all items of."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id == "filter"
+    return isinstance(node, ast.GeneratorExp) and not binds(node)
 
 
 def _takes_all(function):

@@ -36,6 +36,8 @@ from nbta.frontend.calls import (
     by_special,
     by_users,
     call,
+    call_of_items,
+    filtered,
     is_library,
     iterated,
     seen_by_users,
@@ -72,7 +74,18 @@ from nbta.frontend.identity import (
     text_of,
     with_floats,
 )
-from nbta.frontend.iteration import comprehension, elements, generator, one_by_one, searched
+from nbta.frontend.iteration import (
+    Inner,
+    Items,
+    comprehension,
+    comprehension_by,
+    elements,
+    generator,
+    known_test,
+    nested,
+    one_by_one,
+    searched,
+)
 from nbta.frontend.jit_classes import PythonObject, asked, is_compiled_object, placeholder
 from nbta.frontend.list_items import (
     Picked,
@@ -109,6 +122,8 @@ from nbta.ops.numbers import Number
 from nbta.structure import leaves
 
 __all__ = [
+    "Inner",
+    "Items",
     "any_of",
     "as_truth",
     "assert_",
@@ -116,6 +131,7 @@ __all__ = [
     "binary",
     "both",
     "call",
+    "call_of_items",
     "cell",
     "cells",
     "change",
@@ -124,6 +140,7 @@ __all__ = [
     "compared",
     "compared_once",
     "comprehension",
+    "comprehension_by",
     "compute",
     "delete_attribute",
     "delete_item",
@@ -132,6 +149,7 @@ __all__ = [
     "emitted",
     "enter_try",
     "filled",
+    "filtered",
     "for_",
     "free",
     "generator",
@@ -148,6 +166,7 @@ __all__ = [
     "matched",
     "method",
     "negated",
+    "nested",
     "no_result",
     "of_python",
     "one_by_one",
@@ -805,18 +824,6 @@ def _repeats(left, right):
         if isinstance(items, kinds) and is_run_number(number) and not number.ndim:
             return items, number
     return None
-
-
-def known_test(value):
-    """What a comprehension asks of an item that Python makes, of which it must know the truth."""
-    if control.is_traced(value) and not isinstance(value, Number):
-        message = (
-            f"{here()}: only the run knows which items this comprehension keeps; that is supported "
-            f"in a list with one `for` and without `:=`, such as [v for v in items if v > 0]: "
-            f"write a `for` loop with an `if` in place of a dict, a set or several `for`s"
-        )
-        raise invalid("symbolic", message)
-    return value
 
 
 def unary(name, value):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -270,6 +271,19 @@ NUMBER_REMEDY = (
 )
 
 
+class _Asked(threading.local):
+    """How often somebody asked a tensor for a value that only the run has.
+
+    Code that handles the error which that raises goes on in a way that it would not take in a run.
+    """
+
+    def __init__(self):
+        self.times = 0
+
+
+asked = _Asked()
+
+
 class Tensor(Methods):
     """A result of an operation, known once the graph runs.
 
@@ -329,6 +343,10 @@ class Tensor(Methods):
         )
         return invalid("symbolic", message)
 
+    def _asked(self, what, remedy):
+        asked.times += 1
+        return self._no_value(what, remedy)
+
     def __bool__(self) -> bool:
         remedy = (
             "Use nbta.cond, nbta.while_loop or nbta.where; & and | in place of `and` and `or`, "
@@ -336,23 +354,23 @@ class Tensor(Methods):
             "kin convert may have all of these as they are: a Python function with its source in "
             "a file, without convert=False"
         )
-        raise self._no_value("a Python truth value", remedy)
+        raise self._asked("a Python truth value", remedy)
 
     def __index__(self) -> int:
         remedy = (
             "Use nbta.while_loop, nbta.scan or nbta.arange; make a TensorArray that is indexed "
             "with it while the graph is being built"
         )
-        raise self._no_value("a Python integer", remedy)
+        raise self._asked("a Python integer", remedy)
 
     def __int__(self) -> int:
-        raise self._no_value("a Python integer", "Use nbta.cast")
+        raise self._asked("a Python integer", "Use nbta.cast")
 
     def __float__(self) -> float:
-        raise self._no_value("a Python number", NUMBER_REMEDY)
+        raise self._asked("a Python number", NUMBER_REMEDY)
 
     def __complex__(self) -> complex:
-        raise self._no_value("a Python number", NUMBER_REMEDY)
+        raise self._asked("a Python number", NUMBER_REMEDY)
 
     def __array__(
         self, dtype: DTypeLike | None = None, copy: bool | None = None
@@ -362,7 +380,7 @@ class Tensor(Methods):
             "axis=0) for a[i] of a NumPy array; make a TensorArray that takes it while the graph "
             "is being built"
         )
-        raise self._no_value("a NumPy array", remedy)
+        raise self._asked("a NumPy array", remedy)
 
     @property
     def _numba_type_(self):
@@ -373,7 +391,7 @@ class Tensor(Methods):
     def __iter__(self) -> Iterator[Tensor]:
         if not self.spec.shape or type(self.spec.shape[0]) is not int:
             remedy = "Use nbta.scan, nbta.map_fn or nbta.while_loop; take single elements by index"
-            raise self._no_value("an iterable", remedy)
+            raise self._asked("an iterable", remedy)
         return (self[i] for i in range(self.spec.shape[0]))
 
     def __setitem__(self, key: Any, value: Any) -> None:

@@ -32,7 +32,6 @@ NOT_YET = {
     "names_that_ways_bind": ":=. in a conditional expression",
     "chained_conditional_expressions": "make both numbers",
     "array_of_the_module_that_is_written": "give it as an argument",
-    "higher_functions_of_python": r"filter\(\) with a test whose result only the run knows",
     "a_class_of_numbers_in_a_dict": "use if and isinstance",
     "array_of_no_axes_under_two_names": "an array without axes, .* begin with a number",
     "array_of_no_axes_of_two": "an array without axes, .* begin with a number",

@@ -383,6 +383,7 @@ def reshape(x: ArrayLike, shape: ShapeLike, *, name: str | None = None) -> Array
     array([[1, 2],
            [3, 4]])
     """
+    x = as_array(x) if isinstance(x, list | tuple) else x
     wanted = as_shape(shape, x)
     if isinstance(shape, Tensor):
         pattern = pattern_of(shape)
