@@ -302,7 +302,7 @@ class Again:
 
     def _in_all(self, loop, rise, around):
         """By how much a whole loop raises a variable, in the iterations that ``around`` has."""
-        count = around.make(loop.outputs[0])
+        count = around._input(loop.outputs[0])
         if count is None:
             return None
         at_first = self._rise(rise, Loop(loop).body, around._iterations)
