@@ -350,12 +350,29 @@ def spread(x):
     return total
 
 
+@numba.njit
+def evidence(x):
+    """Logarithms of sums of weights, which are then divided by these (expectation maximisation)."""
+    n, k = 10_000, len(x)
+    weights, total = np.zeros((n, k)), 0.0
+    for i in range(n):
+        point, s = 0.001 * (i * 7 % 1000), 0.0
+        for j in range(k):
+            weights[i, j] = np.exp(-x[j] * point) / x[j]
+            s += weights[i, j]
+        for j in range(k):
+            weights[i, j] /= s
+        total += np.log(s)
+    return total
+
+
 #: Functions as users compile them, and the shape of the argument.
 FUNCTIONS = {
     "ring": (on_a_ring, (500,)),
     "torus": (on_a_torus, (48, 48)),
     "seam": (seam, (300, 300)),
     "spread": (spread, (100_000,)),
+    "evidence": (evidence, (4,)),
 }
 
 

@@ -22,7 +22,8 @@ from typing import NamedTuple
 from nbta.compiler.induction import Counts, Linear, Order
 from nbta.graph.graph import lies_in
 from nbta.graph.operation import Operation, Tensor
-from nbta.graph.views import Loop, Variable, is_loop, origin
+from nbta.graph.views import Branch, Loop, Variable, is_branch, is_loop, origin, owners
+from nbta.ops.core.dispatch import PARAMETER
 from nbta.ops.indexing.items import ADD_ITEM, SET_ITEM, indexes_of
 
 
@@ -61,10 +62,44 @@ def last_version(counts: Counts, item: Item, graph) -> Tensor | None:
         others = [made for made in iteration if made.version is not read]
         writes += [(write, bodies[-1], made.is_later) for made in others for write in _writes(made)]
         version = read = variable.last
-    if not bodies:
+    if not bodies or is_replaced(version, graph):
         return None
     forms = _Forms(counts, item, bodies)
     return version if all(forms.miss(*write) for write in writes) else None
+
+
+def is_replaced(version: Tensor, graph) -> bool:
+    """Whether an iteration changes an array that it was given before a graph in it runs.
+
+    Both versions would be needed then: a copy of the whole array in each iteration, of which the
+    graph may read an item. What is not in a loop is copied once at most, and an array that the
+    iteration makes is paid for already.
+
+    Parameters
+    ----------
+    version : Tensor
+        An array that the graph sees.
+    graph : SubGraph
+    """
+    version = origin(version)
+    body, owner = version.graph, getattr(version.graph, "owner", None)
+    if owner is None or not any(map(is_loop, (owner, *owners(owner)))):
+        return False
+    ends = [v.following for v in Loop(owner).variables()] if is_loop(owner) else body.outputs
+    for versions in (_versions(end, body) for end in ends):
+        places = [place for place, each in enumerate(versions) if each is version]
+        if places and places[0] and versions[-1].op.record is PARAMETER:
+            return not _runs_before(graph, body, versions[places[0] - 1].op)
+    return False
+
+
+def _runs_before(graph, body, write) -> bool:
+    """Whether a graph in a loop or branch of a body runs before an operation of the body."""
+    while graph is not body:
+        op, graph = graph.owner, graph.outer
+        if graph is body:
+            return body.operations.index(op) < body.operations.index(write)
+    return False
 
 
 def _variable(version) -> tuple[Variable, list[_Made]] | None:
@@ -93,14 +128,27 @@ def _before(version):
     op = version.op
     if is_loop(op):
         return Loop(op).variable(version.index).first
+    if is_branch(op):
+        return _before_branch(Branch(op), version.index)
     return op.inputs[0] if op.record in (SET_ITEM, ADD_ITEM) else None
+
+
+def _before_branch(case, place):
+    """The version around branches that one of them changes, or passes on."""
+    for end in map(origin, case.ends(place)):
+        while end is not None and end.graph in case.branches:
+            before = _before(end)
+            end = None if before is None else origin(before)
+        if end is not None:
+            return end
+    return None
 
 
 def _writes(made) -> Iterator[Operation | None]:
     """What makes a version of the one before, in iterations too; None for what is unknown."""
     op = made.version.op
     if not is_loop(op):
-        yield op
+        yield None if is_branch(op) else op
         return
     variable = Loop(op).variable(made.version.index)
     versions = _versions(variable.following, variable.loop.body)

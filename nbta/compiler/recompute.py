@@ -7,7 +7,7 @@ import numpy as np
 
 from nbta.compiler.induction import Clamped, Counts, Iteration, Linear, is_outside
 from nbta.compiler.loop_ends import is_cheap_remainder
-from nbta.compiler.overwrite_analysis import Item, last_version
+from nbta.compiler.overwrite_analysis import Item, is_replaced, last_version
 from nbta.compiler.tapes import Tapes, is_shadow, made
 from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in
@@ -120,7 +120,8 @@ class Again:
     def _elsewhere(self, source):
         """A value from around, or one of a branch that can be computed without it."""
         if lies_in(self._graph, source.graph):
-            return self._graph.resolve(source)
+            is_old = source.kind == DATA and source.spec.rank and is_replaced(source, self._graph)
+            return None if is_old else self._graph.resolve(source)
         graph = source.graph
         while is_body_of_branch(graph):
             graph = graph.outer
@@ -301,7 +302,7 @@ class Again:
 
     def _in_all(self, loop, rise, around):
         """By how much a whole loop raises a variable, in the iterations that ``around`` has."""
-        count = around.make(loop.outputs[0])
+        count = around._input(loop.outputs[0])
         if count is None:
             return None
         at_first = self._rise(rise, Loop(loop).body, around._iterations)

@@ -4,7 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
+from compiled_pairs import compare
 from running import written
+from test_in_place import section
 
 import nbta
 from nbta.testing import check_grads
@@ -48,6 +50,45 @@ def test_it_follows_from_the_number_of_the_iteration(way, step, body, tmp_path):
         line for line in both.explain().splitlines() if f"an iteration of the loop {inner}" in line
     ]
     assert not [line for line in saved if line.strip().startswith(("j", "`j"))], saved
+
+
+def insertions(x):
+    """Medians of windows: where the inner loop stops is where it began, less its iterations."""
+    window, total = np.zeros(5), 0.0
+    for i in range(len(x) - 4):
+        for k in range(5):
+            window[k] = x[i + k]
+        for k in range(1, 5):
+            value, place = window[k], k - 1
+            while place >= 0 and window[place] > value:
+                window[place + 1] = window[place]
+                place -= 1
+            window[place + 1] = value
+        total += window[2] * window[2] * window[3]
+    return total
+
+
+def after_a_search(x):
+    """What a search counts indexes the item that is changed."""
+    bins, total = np.ones(5), 0.0
+    for i in range(len(x)):
+        k = 4
+        while k > 0 and 0.25 * k > x[i]:
+            k -= 1
+        total += bins[k] * bins[k]
+        bins[k] = bins[k] * x[i]
+    return total + np.sum(bins)
+
+
+@pytest.mark.parametrize(("f", "arrays"), [(insertions, 6), (after_a_search, 2)])
+def test_what_a_loop_counts_follows_from_its_iterations_if_these_are_saved(f, arrays):
+    x = np.random.default_rng(3).uniform(0.1, 1.2, 9)
+    both = nbta.value_and_grad(f, compiled=True)
+    value, slope = both(x)
+    compare((value, slope), nbta.value_and_grad(f, compiled=False)(x))
+    slopes = [(f(x + each) - f(x - each)) / 2e-6 for each in np.eye(9) * 1e-6]
+    np.testing.assert_allclose(slope, slopes, rtol=1e-5, atol=1e-8)
+    assert len(section(both.explain(), "arrays")) == arrays
 
 
 def filled(v, w):

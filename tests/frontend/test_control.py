@@ -1293,6 +1293,59 @@ def test_short_loops_that_cannot_be_one_of_the_graph_are_still_unrolled():
     assert len(list(everything(traced.traced()[0]))) > OPERATIONS
 
 
+def eight_steps_of_loops(x):
+    """Few iterations, of loops whose iterations only the run counts."""
+    y = x.copy()
+    for _ in range(8):
+        z, norm = np.zeros(len(x)), 0.0
+        for i in range(len(x)):
+            s = 0.0
+            for j in range(len(x)):
+                s += math.sin(x[i] * y[j]) / (1.0 + abs(i - j))
+            z[i] = s
+        for i in range(len(x)):
+            norm += z[i] * z[i]
+        for i in range(len(x)):
+            y[i] = z[i] / math.sqrt(norm)
+    return y[0] + y[1]
+
+
+def eight_known_steps_of_loops(x):
+    y, k = x.copy(), 0
+    while k < 8:
+        norm = 1.0
+        for i in range(len(x)):
+            for j in range(len(x)):
+                norm += abs(math.sin(y[i] * y[j]) * math.cos(x[i] - x[j]) + x[i] * x[j])
+                norm = norm * 0.75 + math.tanh(norm + y[i]) * x[j] if norm > 2.0 else norm + x[j]
+        for i in range(len(x)):
+            y[i] = math.tanh(y[i] / math.sqrt(norm)) + x[i] * k
+        k += 1
+    return y[0] + y[1]
+
+
+def two_small_steps_of_loops(x):
+    y = x.copy()
+    for _ in range(2):
+        for i in range(len(x)):
+            y[i] *= x[i]
+    return np.sum(y)
+
+
+@pytest.mark.parametrize("f", [eight_steps_of_loops, eight_known_steps_of_loops])
+def test_few_iterations_of_loops_that_take_long_to_compile_are_one_loop(f):
+    check(f, [X7], compiled=False)
+    traced = nbta.function(f)
+    traced(X7)
+    assert whiles_of(traced.traced()[0]) < 16  # with those of an iteration that was tried
+
+
+def test_two_iterations_of_a_small_loop_are_two_loops():
+    traced = nbta.function(two_small_steps_of_loops)
+    traced(X7)
+    assert whiles_of(traced.traced()[0]) == 2
+
+
 def nest(depth):
     """A function with loops in each other that carry what they begin with in several ways."""
     lines, indent = ["def f(x):", "    s, a, best = 0.0, x.copy(), None"], "    "
