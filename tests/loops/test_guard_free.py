@@ -112,3 +112,21 @@ def test_two_fields():
     np.testing.assert_allclose(one, other, rtol=1e-13)
     with pytest.raises(IndexError):
         made(args[0], args[1][:9], 0.3)
+
+
+def along_columns(x, n):
+    p = np.zeros_like(x)
+    for j in range(1, n - 1):
+        p[:, j] = np.sin(p[:, j - 1]) * x[:, j] - 0.5 * x[:, j + 1] + x[:, j - 1] * p[:, j - 1]
+        p[:, j - 1] = p[:, j] * x[:, j] - x[:, j + 1] * p[:, j - 1]
+    return p
+
+
+def test_iterations_along_arrays_have_one_version():
+    """Looks at indices take no time there, and to compile two versions takes twice as long."""
+    x = np.random.default_rng(0).normal(size=(5, 7))
+    f = nbta.function(along_columns, compiled=True)
+    np.testing.assert_allclose(f(x, 7), along_columns(x, 7), rtol=1e-12)
+    assert f.source.count("float64(sin(") == 1
+    with pytest.raises(IndexError):
+        f(x, 9)
