@@ -54,6 +54,9 @@ class _Saved:
         self._own = {tape.value: tape for tape in own if tape.value.kind == DATA}
         self._reads = {tape: self._reads_of(tape) for tape in self._own.values()}
         self._known, self._made, self._unlike = {}, {}, set()
+        self._before: dict = {}  # by what an iteration gives the next one, what holds it there
+        for variable in self._loop.variables()[1:]:
+            self._before.setdefault(variable.following, []).append(variable.parameter)
 
     def improve(self) -> bool:
         """Save something else, if that costs less; whether it does."""
@@ -166,8 +169,8 @@ class _Saved:
         """
         tape = self._own.get(value)
         fixed = tape and value not in self._needed and self._place_here(tape) is not None
-        before = (v.parameter for v in self._loop.variables()[1:] if v.following is value)
-        is_next = any(p in self._needed and can_shift(self._tapes, self._own[p]) for p in before)
+        before = [p for p in self._before.get(value, ()) if p in self._needed]
+        is_next = any(can_shift(self._tapes, self._own[parameter]) for parameter in before)
         if fixed or value in self._unlike:
             return 0 if fixed else ENDLESS_PRICE
         if self._is_saved_once(value):

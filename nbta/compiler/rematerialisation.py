@@ -1,5 +1,7 @@
 """The pass that computes again, or restores again, what a loop need not save."""
 
+from functools import cache, partial
+
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.products import is_multiplied
 from nbta.compiler.program import Program, changes
@@ -28,7 +30,8 @@ def rematerialise(program: Program) -> Program:
         reads = [op for op in tapes.uses.operations if op.record is RESTORE]
         if not any(_is_simple(tapes, op) for op in reads):
             return program
-        found = {op for op in reads if _replaced(tapes, op)}
+        saved = cache(partial(saved_by, tapes))  # what is put in place has the same values
+        found = {op for op in reads if _replaced(tapes, op, saved)}
         if found <= done:  # what cannot be made again may have been given the same reads once more
             return program
         done |= found
@@ -44,8 +47,11 @@ def _is_simple(tapes, read):
     return made.op.record is CONSTANT or is_cheap(made.op) or items_of(made)
 
 
-def _replaced(tapes, read):
-    """Put what is computed again in place of what a tape gives; whether that can be."""
+def _replaced(tapes, read, saved):
+    """Put what is computed again in place of what a tape gives; whether that can be.
+
+    ``saved(loop)`` is `saved_by`.
+    """
     place = tapes.restored(read)
     if place is None or read.control_inputs or read in tapes.uses.waited:
         return False
@@ -55,7 +61,7 @@ def _replaced(tapes, read):
         return False  # the tape stays
     outermost = outermost_loop(tape.loop, place.iterations)
     seen = lies_in(read.graph, outermost.graph)  # not from a branch of its own
-    kept = saved_by(tapes, outermost) if seen and not any(map(is_multiplied, users)) else {}
+    kept = saved(outermost) if seen and not any(map(is_multiplied, users)) else {}
     again = Again(read.graph, tape.body, place.iterations, kept, tapes).make(place.tensor)
     if again is None:
         return False

@@ -444,6 +444,10 @@ def member_of_a_number(x, k):
     return x * 2.0 if Season(k) is Season.WET else x
 
 
+def member_of_a_comparison(x, k):
+    return x * 2.0 if Season(int(x > k)) is Season.WET else x
+
+
 def polynomial_of_values(x, k):
     return np.poly1d([x, x * x])(k)
 
@@ -451,7 +455,7 @@ def polynomial_of_values(x, k):
 @pytest.mark.parametrize(
     ("f", "words"),
     [
-        (member_of_a_number, r"py:\d+: .* member of Season .* Season\.WET\.value, or .* static"),
+        (member_of_a_comparison, r"py:\d+: .* member of Season .* Season\.WET\.value, or .* static"),
         (polynomial_of_values, r"py:\d+: np\.poly1d takes .* np\.polyval"),
     ],
 )
@@ -460,8 +464,10 @@ def test_objects_that_no_run_can_make(f, words):
         nbta.value_and_grad(f)(2.0, 1)
 
 
-def test_a_member_of_a_static_number():
-    assert nbta.value_and_grad(member_of_a_number, static_argnums=1)(2.0, 0) == (4.0, 2.0)
+@pytest.mark.parametrize("static", [(), 1])
+def test_a_member_of_a_number_that_python_needs(static):
+    g = nbta.value_and_grad(member_of_a_number, static_argnums=static)
+    assert (g(2.0, 0), g(2.0, 1)) == ((4.0, 2.0), (2.0, 1.0))
 
 
 @pytest.mark.parametrize("compiled", EXECUTORS)
