@@ -455,7 +455,10 @@ def polynomial_of_values(x, k):
 @pytest.mark.parametrize(
     ("f", "words"),
     [
-        (member_of_a_comparison, r"py:\d+: .* member of Season .* Season\.WET\.value, or .* static"),
+        (
+            member_of_a_comparison,
+            r"py:\d+: .* member of Season .* Season\.WET\.value, or .* static",
+        ),
         (polynomial_of_values, r"py:\d+: np\.poly1d takes .* np\.polyval"),
     ],
 )
