@@ -977,8 +977,8 @@ class _Merge:
         return value
 
     def _unlike(self, i, one, other, path=()):
-        _check_keys(one, other, are_results=True)
         name, rule = self._names[i], _remedy(one, other)
+        _check_keys(one, other, are_results=not name.startswith(ITEMS))
         if name.startswith(ITEMS):
             rule = _rule_of_items(
                 one, "both branches must leave the same number of items, of the same keys and kinds"

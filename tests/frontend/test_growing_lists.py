@@ -260,17 +260,17 @@ def test_lists_repeated_as_often_as_the_run_knows(f, compiled):
     ("f", "kind", "message"),
     [
         (
-            lambda x, n: sum((x, 1.0) * n),
+            lambda x, n: sum((x, 1.0) * int(x * n)),
             nbta.UnimplementedError,
             "a tuple, a string, or a list whose items",
         ),
         (
-            lambda x, n: len("a" * n) * x,
+            lambda x, n: len("a" * int(x * n)) * x,
             nbta.UnimplementedError,
             "a tuple, a string, or a list whose items",
         ),
         (
-            lambda x, n: ([[x]] * n)[0][0],
+            lambda x, n: ([[x]] * int(x * n))[0][0],
             nbta.UnimplementedError,
             "a tuple, a string, or a list whose items",
         ),
