@@ -7,6 +7,9 @@ from numba import guvectorize, vectorize
 
 import nbta
 
+# None has cache=True: Numba saves a gufunc's loop and what calls it apart, and numbers their symbols.
+# Two processes that compile them at once leave a pair that do not know each other, and whoever
+# loads that pair calls address 0.
 X = np.array([[0.3, 1.7, 2.2], [0.5, 0.1, 0.9]])
 
 
@@ -17,7 +20,7 @@ def clipped(a, b):
     return a + b
 
 
-@vectorize(["float32(float32, float32)", "float64(float64, float64)"], cache=True)
+@vectorize(["float32(float32, float32)", "float64(float64, float64)"])
 def polynomial(a, b):
     total = 0.0
     for k in range(3):
@@ -25,7 +28,7 @@ def polynomial(a, b):
     return total
 
 
-@guvectorize(["(float64[:], float64[:], float64[:])"], "(n),(n)->(n)", cache=True)
+@guvectorize(["(float64[:], float64[:], float64[:])"], "(n),(n)->(n)")
 def smoothed(a, b, out):
     for i in range(len(a)):
         out[i] = a[i] * b[i]
@@ -33,7 +36,7 @@ def smoothed(a, b, out):
             out[i] += 0.5 * out[i - 1]
 
 
-@guvectorize(["(float64[:], float64, float64[:])"], "(n),()->()", cache=True)
+@guvectorize(["(float64[:], float64, float64[:])"], "(n),()->()")
 def norm(a, p, out):
     total = 0.0
     for v in a:
@@ -41,7 +44,7 @@ def norm(a, p, out):
     out[0] = total
 
 
-@guvectorize(["(float64[:, :], float64[:], float64[:])"], "(m,n),(n)->(m)", cache=True)
+@guvectorize(["(float64[:, :], float64[:], float64[:])"], "(m,n),(n)->(m)")
 def product(a, v, out):
     for i in range(a.shape[0]):
         out[i] = 0.0
@@ -55,7 +58,7 @@ def undeclared(a, b, out):
         out[i] = a[i] * b[i]
 
 
-@guvectorize(["(float64[:], float64[:], float64[:], float64[:])"], "(n),()->(n),()", cache=True)
+@guvectorize(["(float64[:], float64[:], float64[:], float64[:])"], "(n),()->(n),()")
 def scaled_and_summed(a, p, out, total):
     total[0] = 0.0
     for i in range(len(a)):
@@ -63,7 +66,7 @@ def scaled_and_summed(a, p, out, total):
         total[0] += out[i]
 
 
-@vectorize(["float64(float64)"], cache=True)
+@vectorize(["float64(float64)"])
 def exp(a):
     """Not NumPy's."""
     return 3.0 * a
