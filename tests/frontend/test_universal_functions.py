@@ -7,9 +7,9 @@ from numba import guvectorize, vectorize
 
 import nbta
 
-# None has cache=True: Numba saves a gufunc's loop and what calls it apart, and numbers their symbols.
-# Two processes that compile them at once leave a pair that do not know each other, and whoever
-# loads that pair calls address 0.
+# None has cache=True: Numba saves the loop of a gufunc and what calls it apart, and numbers their
+# symbols. Two processes that compile them at once leave a pair that do not know each other, and
+# whoever loads that pair calls address 0.
 X = np.array([[0.3, 1.7, 2.2], [0.5, 0.1, 0.9]])
 
 
