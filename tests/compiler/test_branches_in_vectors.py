@@ -141,7 +141,7 @@ def test_a_number_is_saved_for_all_branches_of_a_kind():
 def periodic(u, v, c):
     n = len(u)
     u = u * c[0]
-    for _ in range(3):
+    for _ in nbta.unroll(range(3)):
         w = np.zeros(n)
         for i in range(n):
             after = i + 1 if i + 1 < n else 0
