@@ -1067,7 +1067,7 @@ def warm(*args: Any, **kwargs: Any) -> Callable[[F], F]:
     Parameters
     ----------
     *args, **kwargs
-        Arrays, numbers, `nbta.Spec` or types of Numba's, as of `Function.warm`.
+        Arrays, numbers, `nbta.Spec` or types of Numba's, as of ``warm`` of what is decorated.
 
     Returns
     -------
