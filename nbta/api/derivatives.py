@@ -330,7 +330,6 @@ class _Batch:
         self._columns = [column for cut in cuts for column in cut.columns]
         first = [leaf for cut in cuts for leaf in leaves(cut.like)]
         self.trace, shared = self._bound(first)
-        self._check_values()
         self._outside = shared[self.trace.arguments :]
         self._shared = list(map(_plain, shared))
         own = set(self._places())
@@ -341,13 +340,15 @@ class _Batch:
         """The graph for an item, and all its inputs, of which those from outside come last."""
         values = iter(values)
         args = [pack(p.like, values) if isinstance(p, _Cut) else p for p in self._parts]
-        return self._one.bound((tuple(args), self._kwargs))
+        trace, inputs = self._one.bound((tuple(args), self._kwargs))
+        self._check_values(trace)
+        return trace, inputs
 
-    def _check_values(self) -> None:
+    def _check_values(self, trace: Any) -> None:
         """Refuse whole numbers of items whose values Python needs."""
         parts = (p.like if isinstance(p, _Cut) else p for p in self._parts)
         owners = [k for k, part in enumerate(parts) for _ in leaves(part)]
-        for leaf in self.trace.lengths.values:
+        for leaf in trace.lengths.values:
             if leaf < len(owners) and isinstance(self._parts[owners[leaf]], _Cut):
                 message = (
                     f"batch_axis: Python needs the value of {self._parts[owners[leaf]].path} for "

@@ -1166,7 +1166,7 @@ class _Trace:
             self._given = placeholders(structure, values, specs)
         self._passed = list(map(unfixed, self._given))
         for leaf in lengths.values:
-            self._passed[leaf] = values[leaf][()]
+            self._passed[leaf] = values[leaf].item()  # divided by 0 it is an error, as Python's
         arguments = [tensor for tensor in self._given if isinstance(tensor, Tensor)]
         arrays = [value for value in values if isinstance(value, np.ndarray)]
         pairs = enumerate(zip(arrays, arguments, strict=True))

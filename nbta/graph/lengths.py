@@ -44,7 +44,7 @@ class ValueLook(NamedTuple):
 
     def __call__(self, values):
         """What it sees of arguments."""
-        return int(values[self.leaf])
+        return values[self.leaf].item()
 
 
 class _Shared:

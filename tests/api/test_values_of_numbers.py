@@ -73,6 +73,18 @@ def test_a_number_that_python_does_not_need_stays_one_of_the_run():
     assert g.traces == 1
 
 
+def test_they_are_integers_of_python():
+    def f(x, n, m):
+        return knots(x, n) * (n // m) * (2.0 if isinstance(n, int) else 3.0) * 2**m
+
+    g = nbta.function(f)
+    assert g(X, 3, 2) == f(X, 3, 2)
+    assert g(X, 3, 1) == f(X, 3, 1)
+    with pytest.raises(ZeroDivisionError):
+        g(X, 3, 0)
+    assert nbta.function(lambda x, n, m: knots(x, n) * 2**m)(X, 3, 70) == knots(X, 3) * 2**70
+
+
 def test_lengths_and_numbers_together():
     def f(x, n):
         return np.sum(np.linspace(x[0], x[1], n)) * (2.0 if len(x) > 4 else 1.0)
@@ -129,3 +141,6 @@ def test_batches_share_them():
         np.testing.assert_allclose(call(rows, n), g(rows, n), rtol=1e-13)
     with pytest.raises(nbta.UnimplementedError, match=r"value of args\[1\] for each item; let all"):
         nbta.grad(knots, batch_axis=0)(rows, [3, 2])
+    later = nbta.grad(lambda x, n: knots(x, n) if len(x) < 6 else np.sum(x * n), batch_axis=0)
+    with pytest.raises(nbta.UnimplementedError, match=r"value of args\[1\] for each item; let all"):
+        later([X, X[:5], X[:5]], [1, 3, 2])
