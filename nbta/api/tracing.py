@@ -515,6 +515,9 @@ class Function(Sent, Generic[P, R]):
             numbers = {look: look(values) for look in _numbers(values)}
             if numbers.keys() <= known.keys() or getattr(error, "nbta_raised", False):
                 raise
+            # What a dtype does not go with is refused whatever its values are.
+            if getattr(error, "reason", None) == "dtype":
+                raise
             line = of_error(error)
         asked = dict.fromkeys(numbers, "Python" if line is None else str(line))
         return self._attempt(structure, values, {**known, **numbers}), asked
