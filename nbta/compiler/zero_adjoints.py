@@ -357,8 +357,8 @@ def _any_choice(values):
 
 
 def _is_zero(tensor):
-    op = tensor.op
-    return op.record is CONSTANT and op.attrs["value"].dtype.kind in "fc" and not op.attrs["value"]
+    value = tensor.op.attrs["value"] if tensor.op.record is CONSTANT else None
+    return value is not None and value.dtype.kind in "fc" and not value.any()
 
 
 def _replacing(loop, writes):

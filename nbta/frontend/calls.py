@@ -39,6 +39,7 @@ from nbta.frontend import (
     read_views,
     recursion,
     searching,
+    typed_containers,
 )
 from nbta.frontend.array_wrappers import (
     ArrayWrapper,
@@ -634,6 +635,8 @@ def _method(function, args, kwargs):
         return inner(owner, *args, **kwargs)
     if isinstance(inner, types.FunctionType) and _is_ours(inner):
         return in_wrapper(function(*native.plain(args), **native.plain(kwargs)))
+    if typed_containers.is_typed(owner):  # one of its constructors
+        return born(typed_containers.empty(owner, *args, **kwargs))
     if _is_distribution(owner) and not native.is_known((args, kwargs)):
         return _of_distribution(owner, inner.__name__, args, kwargs)
     if (isinstance(inner, types.FunctionType) and is_library(inner)) or owner is os.environ:
@@ -667,13 +670,13 @@ def _made(kind, args, kwargs):
     if kind in (map, filter):
         given = map(_callable, args[:1]) if kind is map else _tested(kind, args[:1])
         return born(kind(*given, *map(iteration.one_by_one, args[1:])))
+    kind = typed_containers.python_kind(kind)
     if kind is list:
         return _list(*args)
     args, kwargs = _taken_by(kind, args, kwargs)
     if issubclass(kind, np.generic) and args and not native.is_known(args):
         return _cast(args[0], kind)
     if not native.is_known((args, kwargs)):
-        refuse_numbas(kind)
         refuse_class(kind)
     if issubclass(kind, BaseException):
         return kind(*map(identity.text_of_error, args), **kwargs)

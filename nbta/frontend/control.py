@@ -8,6 +8,7 @@ until what was assumed is so.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import reprlib
@@ -1323,7 +1324,7 @@ def loop_or_iterations(items, body, flags, names, get, set_, as_loop):
     So dicts, sets and objects that Python alone can follow may be used in a short loop. What is
     raised where neither is possible says why there is no loop, or is the user's own error.
     """
-    if isinstance(items.count, Tensor) and not isinstance(items.count, Number):
+    if not items.is_countable:
         return as_loop()
     refused, made = current().root.cache.setdefault(_REFUSED, set()), grown_lists()
     if body.__code__ in refused:
@@ -1342,6 +1343,26 @@ def loop_or_iterations(items, body, flags, names, get, set_, as_loop):
             raise error from None
         refused.add(body.__code__)
     return None
+
+
+def _loop_or_known(loop, body, unrolled):
+    """As `loop_or_iterations` a `while`, whose iterations Python counts as it goes."""
+    refused, made = current().root.cache.setdefault(_REFUSED, set()), grown_lists()
+    known = functools.partial(unrolled, ITERATIONS_OF_PYTHON, ITERATIONS_OF_PYTHON, asks=True)
+    if body.__code__ in refused and known():
+        return
+    put_back_lists(made)
+    try:
+        loop()
+    except Exception as error:
+        put_back_lists(made)
+        try:
+            done = known()
+        except NbtaError:
+            raise error from None
+        if not done:
+            raise (error if done is False else _with_limit(error)) from None
+        refused.add(body.__code__)
 
 
 _LIMIT = (
@@ -1553,8 +1574,8 @@ def while_(test, body, flags, names, get, set_, changed, safe=False):
         return
     state, most = (names, get, set_, _older(changed)), _most(body)
 
-    def unrolled(iterations, most):
-        return _growing_lists(_known_while, test, body, flags, get, set_, iterations, most)
+    def unrolled(iterations, most, asks=False):
+        return _growing_lists(_known_while, test, body, flags, get, set_, iterations, most, asks)
 
     def goes_on():
         ended = any_flag(flags())
@@ -1572,7 +1593,7 @@ def while_(test, body, flags, names, get, set_, changed, safe=False):
         if made is None:
             made = _tried_as_loop(body, get, set_, loop) or unrolled(UNROLLED, math.inf)
         if not made:
-            loop()
+            _loop_or_known(loop, body, unrolled)
     except KnownCondition:
         unrolled(math.inf, math.inf)
 
@@ -1590,8 +1611,8 @@ def _older(changed):
     return of_before
 
 
-def _known_while(test, body, flags, get, set_, iterations, most):
-    """Iterations as long as Python knows the condition.
+def _known_while(test, body, flags, get, set_, iterations, most, asks):
+    """Iterations as long as Python knows the condition, or can where it asks for lengths.
 
     False where all was put back, None where it was as they make too many operations.
     """
@@ -1601,6 +1622,8 @@ def _known_while(test, body, flags, get, set_, iterations, most):
         while True:
             ended = any_flag(flags())
             goes_on = _looked_at(test) if ended is False else negated(ended)
+            if asks and isinstance(goes_on, Number):
+                goes_on.ask_again()
             if is_traced(goes_on) or (goes_on and not iterations):
                 done = False
                 break

@@ -73,8 +73,9 @@ def prepared(function, what, convert=True, outputs=(), *, for_run=False):
         given += [_given(value, None) for value in args[len(given) :]]
         with effects.ordered() as after, _placed_errors(), locating():
             named = {k: _given(v, k) for k, v in kwargs.items()}
+            wrappers = leaves((given, named))  # now: the function may fill lists, and empty them
             found = call(function, *given, **named)
-            _note_changes(leaves((args, kwargs)), leaves((given, named)))
+            _note_changes(leaves((args, kwargs)), wrappers)
             if any_assigned((given, named)):
                 check_apart((args, kwargs))
                 graph.root.cache[_OBJECTS] = True

@@ -30,6 +30,11 @@ class Indexed:
     def __init__(self, count, item, count_now=None):
         self.count, self.item, self.count_now = count, item, count_now
 
+    @property
+    def is_countable(self):
+        """Whether Python can know how many there are, if in a trace for this length alone."""
+        return _is_countable(self.count)
+
     def __iter__(self):
         return (self.item(k) for k in range(known_count(self)))
 
@@ -60,6 +65,10 @@ class Once:
 
     def __next__(self):
         return next(iter(self).begun)
+
+
+def _is_countable(number):
+    return isinstance(number, Number) or not isinstance(number, Tensor)
 
 
 def known_count(items) -> int:
@@ -105,15 +114,19 @@ class Range(Indexed):
         return Range(self.start + first * self.step, self.stop, self.step)
 
     def __iter__(self):
-        bounds = self.start, self.stop, self.step
-        if any(isinstance(bound, Tensor) and not isinstance(bound, Number) for bound in bounds):
+        if not self.is_countable:
             message = (
                 f"{here()}: Python iterates over a range whose bounds are known only when the "
                 f"function runs; name the argument in static_argnums, or write a for loop that "
                 f"fills an array"
             )
             raise invalid("symbolic", message)
-        return iter(range(*map(operator.index, bounds)))
+        return iter(range(*map(operator.index, (self.start, self.stop, self.step))))
+
+    @property
+    def is_countable(self):
+        """Whether Python can know how many integers there are."""
+        return all(map(_is_countable, (self.start, self.stop, self.step)))
 
     @property
     def count(self):

@@ -313,3 +313,20 @@ def test_a_second_call_finds_no_truth_values_of_the_first():
     for x in (rising, other, rising[:4].copy(), other):
         np.testing.assert_array_equal(g(x)[1], plain(x)[1])
         assert g(x)[0] == plain(x)[0]
+
+
+def test_an_adjoint_that_is_chosen_among_an_array_and_zeros():
+    """Of several items, zeros in place of an adjoint are an array, too."""
+
+    def f(x, k):
+        n, rest = len(x), x[1:]
+        for _ in range(9):
+            now = rest.copy()
+            rest[now < 1.07] += x[0]
+            rest[k], rest[n % len(rest)] = rest[n % len(rest)], rest[k]
+        return np.sum(x)
+
+    x = np.array([-0.78, 0.96, -0.26, 0.78, -0.17, -0.08, 0.41])
+    check_grads(lambda x: f(x, 4), (x,))
+    plain, compiled = (nbta.grad(f, convert=True, compiled=way)(x, 4) for way in (False, True))
+    np.testing.assert_allclose(compiled, plain, rtol=1e-14)

@@ -109,6 +109,68 @@ def parts_under_one_name(x):
     return sum(b for _, b, _ in steps) * max(b for _, b, _ in steps)
 
 
+def keys_up_to_a_length(x):
+    sums, seen, total = {}, set(), 0.0
+    for i in range(1, x.shape[0] - 1):
+        sums[i % 3] = sums.get(i % 3, 0.0) + x[i] * x[i + 1]
+    for i in range(len(x) - 1, -1, -2):
+        if i * i % 5 not in seen:
+            seen.add(i * i % 5)
+            total += sums[i % 3] * x[i]
+    return total
+
+
+def keys_below_a_diagonal(x):
+    table = {}
+    for i in range(len(x) // 2):
+        for j in range(i + 1):
+            table[i, j] = x[i] * x[j]
+            if (i - 1, j) in table:
+                table[i, j] += table[i - 1, j]
+    return table[len(x) // 2 - 1, 0]
+
+
+def keys_of_a_while(x):
+    sums, i = {}, 0
+    while i < len(x):
+        sums[i % 4] = sums.get(i % 4, 1.0) * x[i]
+        i += 1
+    while i < 40:
+        sums[i % 4] = 0.9 * sums[i % 4] + x[i % len(x)]
+        i += 3
+    return sums[0] * sums[1] + sums[2]
+
+
+def factorial(n):
+    return 1 if n <= 1 else n * factorial(n - 1)
+
+
+def recursion_of_a_counter(x):
+    total = 0.0
+    for i in range(len(x)):
+        total += x[i] ** 2 / factorial(i)
+    return total
+
+
+def chain_of_objects(x):
+    last = None
+    for i in range(len(x)):
+        last = (last, x[i])
+    total = 0.0
+    while last is not None:
+        last, v = last
+        total = 0.5 * total + v * v
+    return total
+
+
+BY_LENGTH = [
+    keys_up_to_a_length,
+    keys_below_a_diagonal,
+    keys_of_a_while,
+    recursion_of_a_counter,
+    chain_of_objects,
+]
+
 PROGRAMS = [
     objects_of_a_class,
     keys_of_a_set,
@@ -120,6 +182,7 @@ PROGRAMS = [
     row_of_other_lengths,
     handled_in_its_first_iteration,
     parts_under_one_name,
+    *BY_LENGTH,
 ]
 
 
@@ -127,6 +190,18 @@ PROGRAMS = [
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_right(f, compiled):
     checks.check_of_an_array(f, X, compiled)
+
+
+@pytest.mark.parametrize("f", BY_LENGTH, ids=lambda f: f.__name__)
+def test_one_function_for_several_lengths(f):
+    gradient = nbta.value_and_grad(f, compiled=False)
+    for n in (10, 7, 10, 9):
+        x = X[:n].copy()
+        value, slopes = gradient(x)
+        assert value == pytest.approx(f(x), rel=1e-13)
+        steps = 1e-6 * np.eye(n)
+        expected = [(f(x + step) - f(x - step)) / 2e-6 for step in steps]
+        np.testing.assert_allclose(slopes, expected, rtol=1e-6, atol=1e-8)
 
 
 def test_second_derivatives():
@@ -150,7 +225,32 @@ def asks_where_the_run_counts(x):
     return total
 
 
-@pytest.mark.parametrize("f", [asks_in_a_long_loop, asks_where_the_run_counts])
+def asks_in_a_long_while(x):
+    i, seen = 0, {}
+    while i < 200 * len(x):
+        seen[i] = x[i % 10] * i
+        i += 1
+    return seen[7]
+
+
+def asks_in_a_while_of_the_run(x):
+    i, total, seen = 0, 0.0, {}
+    while total < 5.0:
+        seen[i] = x[i % 10] ** 2
+        total += seen[i]
+        i += 1
+    return total
+
+
+ASKING = [
+    asks_in_a_long_loop,
+    asks_where_the_run_counts,
+    asks_in_a_long_while,
+    asks_in_a_while_of_the_run,
+]
+
+
+@pytest.mark.parametrize("f", ASKING)
 def test_long_loops_are_refused_as_before(f):
     checks.check_refused(f, X, "only the run knows is looked up in a dict")
 

@@ -154,13 +154,13 @@ case("object", "float64|dtype|list")(object_array)
 
 
 def typed_dict(x):
-    d = typed.Dict.empty(types.int64, types.float64)
+    d = typed.Dict.empty(types.int64, types.float32)  # here
     for i in range(len(x)):
-        d[i % 3] = x[i]  # here
+        d[i % 3] = x[i]
     return d[0]
 
 
-case("Dict", "dict|array")(typed_dict)
+case("float32", "float64|array")(typed_dict)
 
 
 def other_rank(x):
