@@ -156,7 +156,7 @@ case("object", "float64|dtype|list")(object_array)
 def typed_dict(x):
     d = typed.Dict.empty(types.int64, types.float32)  # here
     for i in range(len(x)):
-        d[i % 3] = x[i]
+        d[i % 3] = np.float32(x[i])
     return d[0]
 
 
