@@ -34,6 +34,11 @@ def refuse_class(kind) -> None:
             f"{here()}: only the run knows which member of {kind.__name__} has this value; compare "
             f"the value with {kind.__name__}.{first}.value, or let the argument be static"
         )
+    if kind is np.nditer:
+        raise UnimplementedError(
+            f"{here()}: np.nditer goes along items as they lie in memory, which is not known; loop "
+            f"over array.flat, zip(a.flat, b.flat) or np.ndenumerate(array)"
+        )
     if kind is np.poly1d:
         raise UnimplementedError(
             f"{here()}: np.poly1d takes coefficients that Python knows, as it leaves out leading "

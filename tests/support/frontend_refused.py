@@ -153,6 +153,16 @@ def object_array(x):
 case("object", "float64|dtype|list")(object_array)
 
 
+def along_memory(x):
+    total = 0.0
+    for v in np.nditer(x):  # here
+        total += v * v
+    return total
+
+
+case("nditer", "array.flat")(along_memory)
+
+
 def typed_dict(x):
     d = typed.Dict.empty(types.int64, types.float32)  # here
     for i in range(len(x)):
