@@ -11,7 +11,7 @@ from nbta.compiler.overwrite_analysis import Item, is_replaced, last_version
 from nbta.compiler.tapes import Tapes, is_shadow, made
 from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in
-from nbta.graph.operation import DATA, HANDLE, Tensor
+from nbta.graph.operation import DATA, HANDLE, Record, Tensor
 from nbta.graph.views import Loop, is_body_of_branch, is_loop, origin, owners, variable_of
 from nbta.ops.arrays.tensor_arrays import LOOKUP
 from nbta.ops.core.arithmetic import add, floor_divide, maximum, multiply, subtract
@@ -270,18 +270,20 @@ class Again:
 
     def _counted(self, variable):
         """A variable that each iteration changes by as much; integers wrap around as they did."""
-        found = _progression(variable)
+        found = progression(variable)
         if found is None:
             return self._summed(variable)
-        record, *ends = found
-        first, step = map(self.make, ends)
-        if first is None or step is None:
-            return None
+        first, step = map(self.make, found.numbers)
+        return None if first is None or step is None else self.counted(variable, first, step)
+
+    def counted(self, variable, first, step):
+        """A variable with a `progression`, from its first value and its step."""
         iteration = self._graph.resolve(self._iterations[variable.graph])
         if iteration.dtype != variable.dtype:
             iteration = self._outside(CAST, [iteration], {"dtype": variable.dtype})
         if constant_of(step) != 1:
             iteration = self._outside(MUL, [iteration, step])
+        record = progression(variable).record
         if record is ADD and constant_of(first) == 0:
             return iteration
         return self._outside(record, [first, iteration])
@@ -368,11 +370,25 @@ def items_of(source) -> list[Item]:
     return found
 
 
-def _progression(variable):
-    """How each iteration changes a variable, its first value, and by how much; or None.
+class Progression(NamedTuple):
+    """How each iteration changes a variable: it adds a number to it or subtracts it.
 
-    It adds to it or subtracts from it (`ADD`, `SUB`) a number that no iteration changes.
+    No iteration changes that number.
+
+    Attributes
+    ----------
+    record : Record
+        `ADD` or `SUB`.
+    numbers : tuple of Tensor
+        The first value, and the number.
     """
+
+    record: Record
+    numbers: tuple[Tensor, Tensor]
+
+
+def progression(variable: Tensor) -> Progression | None:
+    """How each iteration changes an integer by as much; None where it does not."""
     found = variable_of(variable)
     if found is None or variable.dtype.kind not in "iu" or variable.spec.rank != 0:
         return None
@@ -383,7 +399,7 @@ def _progression(variable):
     if before is not variable and op.record is ADD:
         before, step = step, before
     plain = before is variable and _is_fixed(step, variable.graph)
-    return (op.record, found.first, step) if plain else None
+    return Progression(op.record, (found.first, step)) if plain else None
 
 
 class Rise(NamedTuple):
