@@ -366,6 +366,62 @@ def evidence(x):
     return total
 
 
+@numba.njit
+def trinomial(x):
+    """Backward induction in place by three weights, which are the first items."""
+    v = x[3:].copy()
+    for i in range((len(v) - 3) // 2, -1, -1):
+        for j in range(2 * i + 1):
+            v[j] = 0.33 * (x[0] * v[j + 2] + x[1] * v[j + 1] + x[2] * v[j])
+    return v[0]
+
+
+@numba.njit
+def ranks(x):
+    """PageRank by compressed rows, with weights for their items."""
+    n = 400
+    start = np.zeros(n + 1, np.int64)
+    for i in range(n):
+        start[i + 1] = start[i] + 3 + i % 9
+    columns = np.arange(start[n]) * 7919 % n
+    rank, new = np.ones(n) / n, np.zeros(n)
+    for _ in range(20):
+        for i in range(n):
+            s = 0.0
+            for k in range(start[i], start[i + 1]):
+                s += 0.1 * x[k] * rank[columns[k]]
+            new[i] = 0.15 / n + 0.85 * s
+        for i in range(n):
+            rank[i] = new[i]
+    return np.sum(rank * rank)
+
+
+@numba.njit
+def merged(x):
+    """A merge sort from the bottom up, and a sum of what it sorted with its places."""
+    n, a, b, width = len(x), x.copy(), np.zeros(len(x)), 1
+    while width < n:
+        low = 0
+        while low < n:
+            middle, high = min(low + width, n), min(low + 2 * width, n)
+            i, j = low, middle
+            for k in range(low, high):
+                if i < middle and (j >= high or a[i] <= a[j]):
+                    b[k] = a[i]
+                    i += 1
+                else:
+                    b[k] = a[j]
+                    j += 1
+            low += 2 * width
+        for k in range(n):
+            a[k] = b[k]
+        width *= 2
+    total = 0.0
+    for k in range(n):
+        total += k * a[k]
+    return total
+
+
 #: Functions as users compile them, and the shape of the argument.
 FUNCTIONS = {
     "ring": (on_a_ring, (500,)),
@@ -373,6 +429,9 @@ FUNCTIONS = {
     "seam": (seam, (300, 300)),
     "spread": (spread, (100_000,)),
     "evidence": (evidence, (4,)),
+    "trinomial": (trinomial, (604,)),
+    "ranks": (ranks, (2_796,)),
+    "merged": (merged, (1_000,)),
 }
 
 

@@ -335,7 +335,9 @@ class Counts(Analysis):
         if left is None or any(body is Loop(body.owner).cond for body in bodies):
             return False
         bounds = [bound for bound in map(self.bound, bodies) if bound is not None]
-        return any(self.is_natural(left - least) for least in (Linear(1), *bounds))
+        return self._is_natural_in(left - Linear(1), op.graph) or any(
+            self.is_natural(left - bound) for bound in bounds
+        )
 
     def affine(self, index: Tensor | int, body: SubGraph) -> tuple[Linear, int] | None:
         """An index in a body as ``start + step * iteration``, where the start stays."""

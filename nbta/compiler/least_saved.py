@@ -14,13 +14,14 @@ from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
 from nbta.compiler.products import is_multiplied
 from nbta.compiler.program import Program, changes
-from nbta.compiler.recompute import Again, is_cheap, outermost_loop, saved_by
+from nbta.compiler.recompute import Again, is_cheap, outermost_loop, progression, saved_by
 from nbta.compiler.shifted_items import shifted
 from nbta.compiler.tapes import Tapes, can_shift, is_invariant
 from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in, substitute
 from nbta.graph.operation import DATA
 from nbta.graph.views import Loop, is_body_of_branch, is_loop, origin
+from nbta.ops.core.dispatch import PARAMETER
 from nbta.ops.indexing.items import GETITEM
 from nbta.ops.loops.residuals import SAVE, restore
 from nbta.tuning import (
@@ -145,7 +146,7 @@ class _Saved:
             price = self._price_to_compute(value) if again else ENDLESS_PRICE
             network.add(network.source, (value, "in"), price)
             network.add((value, "in"), (value, "out"), self._price_to_save(value))
-            made = map(origin, value.op.inputs if again else ())
+            made = map(origin, _operands(value) if again else ())
             for other in (each for each in made if self._from_nothing(each) is None):
                 network.add((other, "out"), (value, "in"), ENDLESS_PRICE)
                 if other not in seen:
@@ -155,7 +156,7 @@ class _Saved:
 
     def _is_cheap(self, value):
         op = value.op
-        cheap = op.record.cheap or is_cheap(op)
+        cheap = op.record.cheap or is_cheap(op) or _is_counter(value)
         return op.graph is self._body and cheap and not op.control_inputs
 
     def _price_to_compute(self, value):
@@ -243,19 +244,32 @@ class _Saved:
             each = todo.pop()
             if each not in self._made and each not in found:
                 found.add(each)
-                todo += map(origin, each.op.inputs if self._from_nothing(each) is None else ())
-        for each in sorted(found, key=lambda each: (order.get(each.op, -1), each.index)):
-            made = self._from_nothing(each)
-            self._made[each] = self._computed(each) if made is None else made
+                todo += map(origin, _operands(each) if self._from_nothing(each) is None else ())
+        free = [each for each in found if self._from_nothing(each) is not None]
+        self._made |= {each: self._from_nothing(each) for each in free}
+        for each in sorted(found.difference(free), key=lambda e: (order.get(e.op, -1), e.index)):
+            self._made[each] = self._computed(each)
         return self._made[value]
 
     def _computed(self, value):
         op, graph = value.op, self._graph
-        inputs = [graph.resolve(self._made[origin(tensor)]) for tensor in op.inputs]
+        inputs = [graph.resolve(self._made[origin(tensor)]) for tensor in _operands(value)]
+        if _is_counter(value):
+            return self._again.counted(value, *inputs)
         with graph.control_dependencies(None):
             results = graph.create(op.record, inputs, dict(op.attrs)).outputs
         keep_shapes(op.outputs, results)
         return results[value.index]
+
+
+def _is_counter(value):
+    """Whether a variable is its first value and the iteration's number times a step."""
+    return value.op.record is PARAMETER and progression(value) is not None
+
+
+def _operands(value):
+    """What a value is computed from again, besides the iteration's number."""
+    return progression(value).numbers if _is_counter(value) else value.op.inputs
 
 
 def _price(value, of_number):

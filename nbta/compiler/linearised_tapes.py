@@ -53,6 +53,7 @@ from nbta.ops.core.filling import zeros
 from nbta.ops.indexing.items import add_item, getitem
 from nbta.ops.indexing.joining import concatenate, stack
 from nbta.ops.loops.bodies import trace
+from nbta.ops.loops.iteration_counts import constant_of
 from nbta.ops.loops.loop import COUNTER, ONE, add_while
 from nbta.ops.loops.residuals import (
     ADD_SAVED,
@@ -172,7 +173,7 @@ def _leaves(tapes, operations):
             depth for _, depth in shadows[tape]
         ]
         owners = owners_of(tape.loop, [op for op, _ in reads + shadows[tape]], max(depths))
-        plain = not before or (_begins_once(tape, before) and not shadows[tape])
+        plain = not before or (_begins_there(tape, before) and not shadows[tape])
         once = len(owners or ()) == 1 or (plain and save.graph is tape.body)
         if save is None or owners is None or not once:
             raise NotCompiledError(f"iterations of {tape.loop.name} save on a tape in several ways")
@@ -180,9 +181,11 @@ def _leaves(tapes, operations):
     return leaves
 
 
-def _begins_once(tape, before):
-    """Whether what is saved before a loop is one value, where the loop is."""
-    return len(before) == 1 and before[0].graph is tape.loop.graph
+def _begins_there(tape, before):
+    """Whether what is saved before a loop is saved where the loop is, one value after the other."""
+    indices = [constant_of(save.inputs[1]) for save in before]
+    there = all(save.graph is tape.loop.graph for save in before)
+    return there and indices == list(range(len(before)))
 
 
 def _innermost(source, iterations):

@@ -11,7 +11,7 @@ from nbta.compiler.overwrite_analysis import Item, is_replaced, last_version
 from nbta.compiler.tapes import Tapes, is_shadow, made
 from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in
-from nbta.graph.operation import DATA, HANDLE, Tensor
+from nbta.graph.operation import DATA, HANDLE, Record, Tensor
 from nbta.graph.views import Loop, is_body_of_branch, is_loop, origin, owners, variable_of
 from nbta.ops.arrays.tensor_arrays import LOOKUP
 from nbta.ops.core.arithmetic import add, floor_divide, maximum, multiply, subtract
@@ -92,7 +92,7 @@ class Again:
         """What a tape gives in the iteration, by the same operation as elsewhere in the graph."""
         tape = self._saved[source]
         index = origin(self._iterations[tape.body])
-        graph = index.graph if self._is_there(tape, index) else self._graph
+        graph = index.graph if self._is_there(tape.body, index) else self._graph
         inputs = list(map(graph.resolve, (tape.last, index)))
         for op in graph.operations:
             same = op.record is RESTORE and not op.control_inputs
@@ -101,12 +101,19 @@ class Again:
         with graph.as_default(), graph.control_dependencies(None):
             return self._graph.resolve(restore(*inputs, source.spec))
 
-    def _is_there(self, tape, index):
-        """Whether a tape is proven to be seen, and to have a slot, where the index is computed."""
+    def _is_there(self, body, index):
+        """Whether a loop is proven to have made an iteration of this index, where it is computed.
+
+        Then its tapes have a slot there, and what the iteration has computed did not fail.
+        """
+        iterations, inner = [index], body
+        while inner.outer in self._iterations:
+            inner = inner.outer
+            iterations.append(self._iterations[inner])
         counts = self._counts
-        if not isinstance(counts, Tapes) or not lies_in(index.graph, tape.loop.graph):
+        if not isinstance(counts, Tapes) or not lies_in(index.graph, inner.outer):
             return False
-        return counts.is_row(counts.number(index), counts.iterations(tape.loop))
+        return counts.is_made(body.owner, tuple(reversed(iterations)))
 
     def _built(self, source):
         op = source.op
@@ -144,20 +151,26 @@ class Again:
             inputs.append(self._input(tensor))
             if inputs[-1] is None:
                 return None
-        graph, inputs = self._far_out(inputs) if op.cannot_fail else (self._graph, inputs)
+        graph, inputs = self._far_out(inputs, None if op.cannot_fail else op.graph)
         with graph.control_dependencies(None):
             made = graph.create(op.record, inputs, dict(op.attrs)).outputs
         keep_shapes(op.outputs, made)
         return self._graph.resolve(made[source.index])
 
-    def _far_out(self, inputs):
+    def _far_out(self, inputs, body=None):
         """The graph around the loops that do not change some tensors, and what they are there.
 
         So others tell of whose iteration it is. In a branch it stays: others may have no array
-        there.
+        there. What may fail did not in the iteration of a ``body`` that it is taken from, so it
+        stays where that iteration is known, and proven to have been made.
         """
         made, graph = list(map(origin, inputs)), self._graph
         free = [tensor for tensor in made if tensor.op.record is not CONSTANT]
+        if body is not None:
+            index = self._iterations.get(body)
+            if index is None or not self._is_there(body, origin(index)):
+                return graph, inputs
+            free.append(origin(index))
         while _is_in_loop(graph) and not any(t.graph is graph for t in free):
             graph = graph.outer
         if graph is self._graph:
@@ -237,9 +250,11 @@ class Again:
             inputs = [version] if version is None else [self._graph.resolve(version)]
             inputs += map(self.make, item.scalars)
             if not any(tensor is None for tensor in inputs):
-                made = self._create(GETITEM, inputs, {"key": item.key})
-                keep_shapes([source], [made])
-                return made
+                graph, inputs = self._far_out(inputs, source.graph)
+                with graph.control_dependencies(None):
+                    made = graph.create(GETITEM, inputs, {"key": item.key}).outputs
+                keep_shapes([source], made)
+                return self._graph.resolve(made[0])
         return None
 
     def _create(self, record, inputs, attrs=None):
@@ -255,18 +270,20 @@ class Again:
 
     def _counted(self, variable):
         """A variable that each iteration changes by as much; integers wrap around as they did."""
-        found = _progression(variable)
+        found = progression(variable)
         if found is None:
             return self._summed(variable)
-        record, *ends = found
-        first, step = map(self.make, ends)
-        if first is None or step is None:
-            return None
+        first, step = map(self.make, found.numbers)
+        return None if first is None or step is None else self.counted(variable, first, step)
+
+    def counted(self, variable, first, step):
+        """A variable with a `progression`, from its first value and its step."""
         iteration = self._graph.resolve(self._iterations[variable.graph])
         if iteration.dtype != variable.dtype:
             iteration = self._outside(CAST, [iteration], {"dtype": variable.dtype})
         if constant_of(step) != 1:
             iteration = self._outside(MUL, [iteration, step])
+        record = progression(variable).record
         if record is ADD and constant_of(first) == 0:
             return iteration
         return self._outside(record, [first, iteration])
@@ -353,11 +370,25 @@ def items_of(source) -> list[Item]:
     return found
 
 
-def _progression(variable):
-    """How each iteration changes a variable, its first value, and by how much; or None.
+class Progression(NamedTuple):
+    """How each iteration changes a variable: it adds a number to it or subtracts it.
 
-    It adds to it or subtracts from it (`ADD`, `SUB`) a number that no iteration changes.
+    No iteration changes that number.
+
+    Attributes
+    ----------
+    record : Record
+        `ADD` or `SUB`.
+    numbers : tuple of Tensor
+        The first value, and the number.
     """
+
+    record: Record
+    numbers: tuple[Tensor, Tensor]
+
+
+def progression(variable: Tensor) -> Progression | None:
+    """How each iteration changes an integer by as much; None where it does not."""
     found = variable_of(variable)
     if found is None or variable.dtype.kind not in "iu" or variable.spec.rank != 0:
         return None
@@ -368,7 +399,7 @@ def _progression(variable):
     if before is not variable and op.record is ADD:
         before, step = step, before
     plain = before is variable and _is_fixed(step, variable.graph)
-    return (op.record, found.first, step) if plain else None
+    return Progression(op.record, (found.first, step)) if plain else None
 
 
 class Rise(NamedTuple):

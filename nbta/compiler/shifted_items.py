@@ -1,9 +1,10 @@
-"""Items of an array that one iteration reads and the next one reads again: one tape for both.
+"""Items of an array that one iteration reads and later ones read again: one tape for all.
 
 A sweep such as ``v[j] = p * v[j + 1] + q * v[j]`` reads in each iteration an item that the next one
 reads at another index, where nothing changes it in between. Two tapes would have all but one of
 their values in common. One tape does that has the item of the first iteration in its first slot,
-and in each other one what an iteration reads ahead.
+and in each other one what an iteration reads ahead. Of ``v[j + 2] * v[j + 1] * v[j]``, each item is
+read by three iterations, and the first two slots are for items of the first iteration.
 
 That nothing changes an item in between is the question whether a change in the same iteration is
 of another item: of what an iteration does after it reads ahead, and of what it does before it reads
@@ -29,7 +30,7 @@ from nbta.ops.loops.residuals import RESTORE, SAVE
 
 
 def share_shifted(tapes: Tapes) -> bool:
-    """Let one tape do for two of an item that iterations read one after the other; if it can."""
+    """Let one tape do for those of an item that iterations read one after the other; if it can."""
     if tapes.shadows or not all(map(_is_from_loop(tapes), tapes.restores.get(None, ()))):
         return False
     by_loop: dict = {}
@@ -49,17 +50,25 @@ def _is_from_loop(tapes):
 
 
 def _merge_one(tapes, loop, own):
-    for ahead, again in permutations(own, 2):
-        plain = all(
-            restore.record is RESTORE and not restore.control_inputs
-            for tape in (ahead, again)
-            for restore in tapes.restores[tape]
-        )
-        variable = shifted(tapes, loop, ahead.value, again.value) if plain else None
-        if variable is not None:
-            _merge(tapes, loop, variable, ahead, again)
-            return True
-    return False
+    own = [tape for tape in own if all(map(_is_plain, tapes.restores[tape]))]
+    again: dict = {}  # by the tape of what an iteration reads ahead, that of what the next one has
+    for one, other in permutations(own, 2):
+        variable = None if one in again else shifted(tapes, loop, one.value, other.value)
+        if variable is not None and other not in (tape for tape, _ in again.values()):
+            again[one] = other, variable
+    read_again = {tape for tape, _ in again.values()}
+    first = next((tape for tape in own if tape in again and tape not in read_again), None)
+    if first is None:
+        return False
+    chain, (_, variable) = [first], again[first]
+    while chain[-1] in again:
+        chain.append(again[chain[-1]][0])
+    _merge(tapes, loop, variable, chain)
+    return True
+
+
+def _is_plain(restore):
+    return restore.record is RESTORE and not restore.control_inputs
 
 
 def shifted(counts: Counts, loop: Loop, ahead: Tensor, again: Tensor) -> Variable | None:
@@ -109,25 +118,39 @@ def _changes_before(read, variable) -> list | None:
     return found
 
 
-def _merge(tapes, loop, variable, ahead, again):
-    """Restore what is read again from the tape of what is read ahead, which has a slot more."""
-    graph, body = loop.op.graph, loop.body
-    for restore in tapes.restores[ahead]:
-        index = restore.inputs[1]
-        one = constant_in(restore.graph, np.ones((), index.dtype))
-        after = restore.graph.create(add.record, [index, one]).outputs[0]
-        restore.inputs = [restore.inputs[0], after]
-        restore.graph.changed()
+def _merge(tapes, loop, variable, chain):
+    """Restore what is read again from the tape of what is read ahead, which has more slots.
+
+    Each tape of a chain has what the iteration after has read ahead of it. The first slots are for
+    what the first iteration reads again.
+    """
+    graph, body, ahead, count = loop.op.graph, loop.body, chain[0], len(chain) - 1
+    for after, tape in zip(range(count, 0, -1), chain, strict=False):
+        for restore in tapes.restores[tape]:
+            index = restore.inputs[1]
+            restore.inputs = [restore.inputs[0], _raised(index, after)]
+            restore.graph.changed()
+    begun = ahead.variable.first
     with graph.as_default(), graph.control_dependencies(None):
-        zero = constant_in(graph, np.zeros((), np.int64))
-        value = _in_first(tapes, loop, variable, again.value.op)
-        first = graph.create(SAVE, [ahead.variable.first, zero, value])
-    loop.op.inputs[ahead.place] = first.outputs[0]
-    inputs = [ahead.variable.parameter, body.outputs[0], ahead.value]
+        for place, tape in enumerate(chain[:0:-1]):
+            index = constant_in(graph, np.array(place, np.int64))
+            value = _in_first(tapes, loop, variable, tape.value.op)
+            begun = graph.create(SAVE, [begun, index, value]).outputs[0]
+    loop.op.inputs[ahead.place] = begun
+    inputs = [ahead.variable.parameter, _raised(body.outputs[0], count - 1), ahead.value]
     body.outputs[ahead.place] = body.create(SAVE, inputs).outputs[0]
-    body.outputs[again.place] = again.variable.parameter
+    for tape in chain[1:]:
+        body.outputs[tape.place] = tape.variable.parameter
+        substitute(graph, {tape.last: ahead.last})
     body.changed()
-    substitute(graph, {again.last: ahead.last})
+
+
+def _raised(index, by):
+    """An index of a slot further on."""
+    if not by:
+        return index
+    by = constant_in(index.graph, np.array(by, index.dtype))
+    return index.graph.create(add.record, [index, by]).outputs[0]
 
 
 def _in_first(tapes, loop, variable, read) -> Tensor:

@@ -271,6 +271,17 @@ class Tapes(Counts):
             return None
         return Place(tape.value, (*iterations, restore.inputs[1]))
 
+    def is_made(self, loop: Operation, iterations: tuple) -> bool:
+        """Whether a loop is proven to make an iteration, in iterations of those around it.
+
+        The loops are each in the body of the one before, and their iterations from the outside in.
+        """
+        *outer, index = iterations
+        if not outer:
+            return self.is_row(self.number(index), self.iterations(loop))
+        count = self._in_iteration(loop.outputs[0], loop.graph.owner, outer)
+        return count is not None and self.is_row(self.number(index), count)
+
     def is_row(self, index, count) -> bool:
         """Whether an index is proven to be from 0 to before a count."""
         return self.is_natural(index) and self.is_natural(count - Linear(1) - index)

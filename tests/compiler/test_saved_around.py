@@ -98,7 +98,33 @@ def twice(a, x):
     return total
 
 
-PROGRAMS = [items, computed, number, three, in_a_branch, twice]
+def pieces(a, x):
+    """Counters that begin at a number of the outer loop's, which is in the data."""
+    n, d = x.shape
+    y, lo = np.ones(d), 0
+    for t in range(n):
+        hi = min(lo + t + 1, d)
+        for k in range(lo, hi):
+            y[k] = 0.5 * y[k] + a[lo, k]
+        lo = hi % d if x[t, 0] > 0.0 else lo // 2
+    return np.sum(y * y) + np.sum(x)
+
+
+def downwards(a, x):
+    """The same from the last to the first, two at a time."""
+    n, d = x.shape
+    y, lo, hi = np.ones(d), 0, d
+    for t in range(n):
+        k = hi - 1
+        while k > lo:
+            y[k] = 0.5 * y[k] + a[t % d, k]
+            k -= 2
+        lo = lo + 1 if x[t, 0] > 0.0 else 0
+        hi = hi - 1 if x[t, 1] > 0.0 else d
+    return np.sum(y * y) + np.sum(x)
+
+
+PROGRAMS = [items, computed, number, three, in_a_branch, twice, pieces, downwards]
 
 
 def arguments(n, d, dtype=np.float64):
@@ -144,10 +170,10 @@ def test_second_derivatives(f):
         np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("f", [items, computed, number, twice])
+@pytest.mark.parametrize("f", [items, computed, number, twice, pieces, downwards])
 def test_the_inner_loop_saves_nothing(f):
     inner = "`for i in range(" if f is number else "`for i in range(j"
-    inner = "`for i in range(d - 2" if f is computed else inner
+    inner = {computed: "`for i in range(d - 2", pieces: "`for k", downwards: "`while"}.get(f, inner)
     found = notes(f, *arguments(12, 13))
     assert not [note for note in found if f"an iteration of the loop {inner}" in note]
 

@@ -40,6 +40,30 @@ def test_what_goes_to_one_item_in_all_iterations_is_added_after_the_loop():
     assert [fast(np.ones(n))[1].shape for n in (0, 1, 2)] == [(0,), (1,), (2,)]
 
 
+def triangle(x, v):
+    """Loops of which each makes an iteration at least, by the number of the outer one's."""
+    v = v.copy()
+    for i in range((len(v) - 3) // 2, -1, -1):
+        for j in range(2 * i + 1):
+            v[j] = x[0] * v[j + 2] + x[1] * np.sin(v[j]) + x[2] * v[j + 1]
+    return np.sum(v * v)
+
+
+def test_an_item_that_a_loop_inside_surely_reads_is_added_to_after_it():
+    x, v = np.array([0.3, 0.4, 0.5]), np.linspace(-1.0, 2.0, 9)
+    check_grads(triangle, (x, v), order=1)
+    fast, slow = (nbta.value_and_grad(triangle, (0, 1), compiled=how) for how in (True, False))
+    for given in ((x[:2], v[:2]), (x, v)):  # where no iteration reads the third, it need not be
+        for one, other in zip(fast(*given)[1], slow(*given)[1], strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+    inner = [
+        op
+        for op in loops(fast._last.runner.ran.program)
+        if not any(map(is_loop, op.attrs["body"].operations))
+    ]
+    assert max(inside(op).count("AddItem") for op in inner) == 3  # neighbours' adjoints alone
+
+
 def added(step, count=3):
     """A program of a loop that adds to an array; without a count it runs ``k`` iterations."""
 

@@ -1,4 +1,4 @@
-"""Items that an iteration reads ahead and the next one reads again: one tape, if none changes."""
+"""Items that an iteration reads ahead and later ones read again: one tape, if none changes."""
 
 import re
 
@@ -145,6 +145,66 @@ def test_programs(f, shape, n):
     hold(f, *((v, 0.9, each) for each in n))
 
 
+def trinomial(v, p, n):
+    """Each item is read in three iterations."""
+    v = v.copy()
+    for i in range(n):
+        for j in range(10 * i, len(v) - 2):
+            v[j] = p * v[j + 2] * np.sin(v[j + 1]) * v[j]
+    return np.sum(v * v)
+
+
+def downwards(v, p, n):
+    """Four items, from the last to the first."""
+    v = v.copy()
+    for i in range(n):
+        for j in range(len(v) - 4, i - 1, -1):
+            v[j + 3] = p * v[j] * v[j + 1] * v[j + 2] * v[j + 3]
+    return np.sum(v * v)
+
+
+def three_alone(v, p, n):
+    """One loop, without one around it."""
+    v = v.copy()
+    for j in range(len(v) - 2 - n):
+        v[j] = p * v[j + 1] * v[j] * v[j + 2]
+    return np.sum(v * v)
+
+
+def middle(v, p, n):
+    """What is read ahead is the same for one iteration more, and then another."""
+    v = v.copy()
+    for _ in range(n):
+        for j in range(len(v) - 2):
+            v[j + 1] = p * v[j + 2] * v[j + 1] * v[j]
+    return np.sum(v * v)
+
+
+def apart(v, p, n):
+    """Two pairs of neighbours, which are not neighbours of each other."""
+    v = v.copy()
+    for _ in range(n):
+        for j in range(len(v) - 4):
+            v[j] = p * v[j + 4] * v[j + 3] * v[j + 1] * v[j]
+    return np.sum(v * v)
+
+
+@pytest.mark.smoke_every(2)
+@pytest.mark.parametrize(
+    ("f", "length", "n", "tapes"),
+    [
+        (trinomial, 23, (3, 2, 0), 1),
+        (downwards, 9, (3, 7, 0), 1),
+        (three_alone, 9, (0, 5, 6, 7, 12), 1),
+        (middle, 7, (3,), 2),
+        (apart, 9, (3,), 2),
+    ],
+)
+def test_one_tape_for_a_row_of_neighbours(f, length, n, tapes):
+    v = vector(length, 1)
+    assert saved(hold(f, *((v, 0.9, each) for each in n))) == tapes
+
+
 def burgers(v, p, n):
     """One of the factors is a difference of both items, which is computed again."""
     v = v.copy()
@@ -162,13 +222,14 @@ def test_what_is_saved_is_chosen_by_what_one_tape_can_have():
     assert "iteration of the loop `for i in range" in slope.explain()
 
 
-@pytest.mark.smoke
-def test_second_derivatives():
+@pytest.mark.smoke_every(2)
+@pytest.mark.parametrize(("f", "n"), [(tree, 6), (three_alone, 2)])
+def test_second_derivatives(f, n):
     v = vector(7, 2)
-    nbta.testing.check_grads(lambda v, p: tree(v, p, 6), (v, 0.9), order=2)
+    nbta.testing.check_grads(lambda v, p: f(v, p, n), (v, 0.9), order=2)
     way = np.cos(np.arange(7.0))
     plain, compiled = (
-        nbta.function(lambda v, p: nbta.hvp(lambda v: tree(v, p, 6), (v,), (way,)), compiled=kind)(
+        nbta.function(lambda v, p: nbta.hvp(lambda v: f(v, p, n), (v,), (way,)), compiled=kind)(
             v, 0.9
         )
         for kind in (False, True)
