@@ -80,8 +80,14 @@ _ARRAYS = [
 ]
 
 
+#: Packages that messages and pages name, and that few need.
+_DOORS = ("distributed", "interop")
+
+
 def __getattr__(name):
     """What belongs to graphs. Importing that takes 0.07 s, which arrays alone need not wait for."""
+    if name in _DOORS:
+        return importlib.import_module(f"nbta.{name}")
     if name.startswith("_") and name != "__all__":
         raise AttributeError(f"module 'nbta' has no attribute {name!r}")
     namespace = importlib.import_module("nbta.namespace")

@@ -1,7 +1,9 @@
 """Gradients of Numba loops, and arrays that grow inside ``@njit``. (By ``public_api.py``.)"""
 
 from nbta import debug as debug
+from nbta import distributed as distributed
 from nbta import implicit as implicit
+from nbta import interop as interop
 from nbta import random as random
 from nbta import raw_ops as raw_ops
 from nbta import testing as testing

@@ -1,4 +1,4 @@
-"""Calls of a gradient in an ``@njit`` loop: of two numbers, of three arrays, of batches."""
+"""Calls of a gradient in an ``@njit`` loop: of numbers, of arrays, of records, of batches."""
 
 import numba
 import numpy as np
@@ -63,6 +63,41 @@ class CallsInNjit:
 
     def time_three_arrays_into_a_given_one(self):
         self.into(*self.given, np.empty(4), CALLS)
+
+
+PAIR = np.dtype([("x", np.float64), ("y", np.float64)])
+
+
+class RecordsInNjit:
+    """Seconds for ten thousand calls of a gradient, at a record and at an array of four."""
+
+    def setup(self):
+        one = nbta.grad(lambda r: r["x"] * r["x"] * r["y"], compiled=True)
+        several = nbta.grad(lambda r: np.sum(r["x"] * r["y"]), compiled=True)
+
+        @numba.njit
+        def of_one(records, count):
+            total = 0.0
+            for k in range(count):
+                total += one(records[k % len(records)]).x
+            return total
+
+        @numba.njit
+        def of_several(records, count):
+            total = 0.0
+            for _ in range(count):
+                total += several(records)[0].x
+            return total
+
+        self.one, self.several, self.records = of_one, of_several, np.ones(4, PAIR)
+        self.time_a_record()
+        self.time_four_records()
+
+    def time_a_record(self):
+        self.one(self.records, CALLS)
+
+    def time_four_records(self):
+        self.several(self.records, CALLS)
 
 
 class BatchesInNjit:

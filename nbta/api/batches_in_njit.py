@@ -46,6 +46,8 @@ class ItemPlan:
         How many an item has.
     is_native : bool
         Whether compiled code can cut and add up: along first axes, and in the items' own dtypes.
+    specs : list of tuple
+        Dtype and rank of each result of the call.
     dimensions : tuple of list of int
         As `nbta.api.in_njit._Record` has them.
     """
@@ -72,6 +74,10 @@ class ItemPlan:
             and all(hasattr(part, "rank") and part.rank for part, own in pairs if own)
             and all(map(self._can_take, range(self.results)))
         )
+        self.specs = [
+            (self._tensors[k].dtype, (self._tensors[k].ndim or 0) + (self._sums[k] is None))
+            for k in self._wanted
+        ]
         self.dimensions: Any = self._dimensions() if self.is_native else None
         self.is_native = self.dimensions is not None
 

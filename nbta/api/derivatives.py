@@ -140,7 +140,8 @@ class Batched(Sent, Generic[R]):
         args, kwargs = self.item.with_static((args, kwargs))
         places = self._places(args, kwargs)
         axes = axes_of(self._axes, places, len(args))
-        batch = _Batch(self.item, batches_apart(args, axes), axes, kwargs)
+        args = batches_apart(args, axes)
+        batch = _Batch(self.item, args, axes, kwargs)
         (value, _), sums = batch.trace.result, batch.sums(places)
         found = iter(
             np.zeros((batch.count,) + (1,) * leaf.ndim if to is None else to[0], leaf.dtype)
@@ -155,7 +156,8 @@ class Batched(Sent, Generic[R]):
         args, kwargs = self.item.with_static((args, kwargs))
         places = self._places(args, kwargs)
         axes = axes_of(self._axes, places, len(args))
-        batch = _Batch(self.item, batches_apart(args, axes), axes, kwargs)
+        args = batches_apart(args, axes)
+        batch = _Batch(self.item, args, axes, kwargs)
         value, _ = batch.trace.result
         sums = batch.sums(places)
         numbers = iter(range(len(sums)))

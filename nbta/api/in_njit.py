@@ -40,7 +40,9 @@ from nbta.api.static import Fixed, unfixed
 from nbta.api.tracing import Function, is_text, lies_apart
 from nbta.compiler.executable import Executable, Workspace
 from nbta.errors import FailedPreconditionError, NbtaError, UnimplementedError, invalid
+from nbta.frontend.arguments import taken_apart
 from nbta.frontend.outside import BY_TEXT
+from nbta.frontend.records import Records
 from nbta.graph.graph import leaving
 from nbta.graph.operation import DATA, Tensor
 from nbta.runtime import native_batches, parallel_loops
@@ -69,6 +71,7 @@ from nbta.runtime.numba_private import (
     infer_global,
     signature,
 )
+from nbta.runtime.records import RecordType, spilled
 from nbta.runtime.sharing import forget_python_error, hold_python, let_python_go, python_held
 from nbta.structure import describe, layout, leaves, map_leaves
 from nbta.tuning import SAVED_BUFFERS, WATCHED_ITEMS, WORKSPACES
@@ -82,7 +85,9 @@ _ANY = 1 << 62
 #: How often a call asks for a program before Python computes its results.
 _ATTEMPTS = 4
 _NUMBERS = types.Number | types.Boolean
-_TAKEN = "arrays, numbers, truth values, None, and tuples and named tuples of these"
+_TAKEN = (
+    "arrays, numbers, truth values, NumPy's records, None, and tuples and named tuples of these"
+)
 
 #: Who owns the memory of an array.
 _OWNER = types.MemInfoPointer(types.voidptr)
@@ -109,10 +114,13 @@ class _Given:
         """A value of the type."""
         if self.is_truth:
             return True
+        found = np.ones(self._shape(length), self.dtype)
         if not self.rank:
-            return self.dtype.type(1)
-        found = np.ones((length,) * self.rank, self.dtype)
+            return found[()]
         return _apart(found) if self.may_lie_apart else found
+
+    def _shape(self, length: int) -> tuple[int, ...]:
+        return (length,) * self.rank
 
     def value(self, address: int, numbers: list[int]) -> Any:
         """A copy of what lies at an address, for the numbers that conditions are on."""
@@ -134,6 +142,85 @@ def _apart(array: Any) -> Any:
     return wide[..., ::2]
 
 
+class _Field(_Given):
+    """A field of an array of records or of a single record, which calls bring as one value.
+
+    Parameters
+    ----------
+    item : numba type
+        Of its items, which may be of kinds that compiled code only moves.
+    rank : int
+        Of the array of records.
+    offset : int
+        Of the first item in a record.
+    axes : list of (int, int)
+        Dimensions and strides that it has of its own.
+    """
+
+    def __init__(self, item: Any, rank: int, offset: int, axes: list[tuple[int, int]]) -> None:
+        super().__init__(types.Array(item, rank + len(axes), "C"))
+        self._offset, self._axes = offset, axes
+
+    def _shape(self, length: int) -> tuple[int, ...]:
+        own = tuple(n for n, _ in self._axes)
+        return (length,) * (self.rank - len(own)) + own
+
+    def of(self, context: Any, builder: Any, kind: Any, value: Any) -> tuple[Any, Any]:
+        """Type and value of the field, for those of the records."""
+        value, shape, strides = _laid_out(context, builder, kind, value)
+        item, place = self.type.dtype, self.place(builder, value)
+        if self.rank or not isinstance(item, _NUMBERS):
+            return self.view(context, builder, place, shape, strides)
+        data = builder.bitcast(place, context.get_data_type(item).as_pointer())
+        return item, context.unpack_value(builder, item, data, align=1)
+
+    def place(self, builder: Any, records: Any) -> Any:
+        """The place of the first item, for that of the first record."""
+        return builder.gep(builder.bitcast(records, cgutils.voidptr_t), [INT64(self._offset)])
+
+    def view(
+        self, context: Any, builder: Any, place: Any, shape: Any, strides: Any
+    ) -> tuple[Any, Any]:
+        """Type and value of an array of the items, for dimensions and strides of the records."""
+        shape = [*shape, *(INT64(n) for n, _ in self._axes)]
+        strides = [*strides, *(INT64(stride) for _, stride in self._axes)]
+        # What only lies there, as a text, is not copied.
+        kind = types.Array(
+            self.type.dtype, self.rank, "A" if self.rank else "C", aligned=not self.rank
+        )
+        address = builder.ptrtoint(place, INT64)
+        return kind, build_array(context, builder, kind, address, shape, strides=strides)
+
+
+def _laid_out(context: Any, builder: Any, kind: Any, value: Any) -> tuple[Any, Any, Any]:
+    """Where the first of some records lies, and their dimensions and strides."""
+    if isinstance(kind, RecordType):
+        value = spilled(context, builder, kind, value)
+    if not isinstance(kind, types.Array):
+        return value, [], []
+    records = context.make_array(kind)(context, builder, value)
+    pair = records.shape, records.strides
+    return records.data, *(cgutils.unpack_tuple(builder, each, kind.ndim) for each in pair)
+
+
+def _fields(record: Any, rank: int, offset: int = 0, axes: Any = ()) -> Any:
+    """Records with a `_Field` for each array of numbers."""
+    found, dtype = {}, as_dtype(record)
+    if not record.fields:
+        raise refusal("a record has no fields; drop it, or give it one")
+    for name in dtype.names:
+        kind, own = record.typeof(name), list(axes)
+        if isinstance(kind, types.NestedArray):
+            own += zip(kind.shape, kind.strides, strict=True)
+            kind = kind.dtype
+        start = offset + record.offset(name)
+        is_record = isinstance(kind, types.Record)
+        found[name] = (
+            _fields(kind, rank, start, own) if is_record else _Field(kind, rank, start, own)
+        )
+    return Records(dtype, found)
+
+
 def _given(path: str, kind: Any, is_static: bool) -> Any:
     """The structure of an argument, with a `_Given` for each value that calls bring."""
     if isinstance(kind, types.Literal) and (is_static or isinstance(kind, types.StringLiteral)):
@@ -150,8 +237,9 @@ def _given(path: str, kind: Any, is_static: bool) -> Any:
         parts = [_given(path + name, part, False) for name, part in pairs]
         return made(*parts) if made else tuple(parts)
     item = kind.dtype if isinstance(kind, types.Array) else kind
-    is_number = isinstance(item, _NUMBERS) and item != types.float16
-    if not is_number or (isinstance(kind, types.Array) and not kind.aligned):
+    if isinstance(item, types.Record | RecordType):
+        return _fields(getattr(item, "record", item), getattr(kind, "ndim", 0))
+    if not isinstance(item, _NUMBERS) or item == types.float16:
         raise refusal(f"{path} is {kind}; arguments of calls in @njit functions may be {_TAKEN}")
     return _Given(kind)
 
@@ -171,6 +259,9 @@ def _result_type(title: str, part: Any) -> Any:
         return types.none
     if isinstance(part, _Wanted):
         return part.type
+    if isinstance(part, Records):
+        record, rank = from_dtype(part.dtype), _rank_of(part)
+        return types.Array(record, rank, "C") if rank else RecordType(record)
     if isinstance(part, tuple):
         inner = [_result_type(title, item) for item in part]
         return types.BaseTuple.from_types(inner, type(part))
@@ -181,6 +272,14 @@ def _result_type(title: str, part: Any) -> Any:
     raise refusal(message)
 
 
+def _rank_of(records: Any) -> int:
+    """Of an array of records with a `_Wanted` for each array of numbers; 0 for a single one."""
+    name = records.dtype.names[0]
+    first = records[name]
+    inner = _rank_of(first) if isinstance(first, Records) else first.rank
+    return int(inner - records.dtype[name].ndim)
+
+
 def _check_out(part: Any, kind: Any, path: str) -> None:
     """Refuse types that a gradient cannot be written to."""
     if isinstance(part, tuple):
@@ -189,11 +288,12 @@ def _check_out(part: Any, kind: Any, path: str) -> None:
         for k, (item, own) in enumerate(zip(part, kind, strict=True)):
             _check_out(item, own, f"{path}[{k}]")
         return
-    if not isinstance(part, _Wanted) or not part.rank:
-        raise refusal(f"{path}: the gradient there is a number; out= is for arrays")
-    fits = isinstance(kind, types.Array) and (kind.dtype, kind.ndim) == (part.type.dtype, part.rank)
-    if not fits or kind.layout != "C" or not kind.mutable or not kind.aligned:
-        raise refusal(f"{path} is {kind}; give {part.type}, which may be written to")
+    want = _result_type(path, part)
+    if not isinstance(want, types.Array) or not want.ndim:
+        what = "a record" if isinstance(want, RecordType) else "a number"
+        raise refusal(f"{path}: the gradient there is {what}; out= is for arrays")
+    if not isinstance(kind, types.Array) or kind.copy(readonly=False) != want or not kind.mutable:
+        raise refusal(f"{path} is {kind}; give {want}, which may be written to")
 
 
 def _specs(title: str, result: Any) -> list[tuple[Any, int]]:
@@ -724,7 +824,7 @@ class Entry:
             try:
                 if self._is_batch:
                     args, kwargs = sample
-                    return self._function._example(*args, **kwargs), None
+                    return taken_apart(self._function._example(*args, **kwargs)), None
                 return self._function.bound(sample)[0].result, sample
             except Exception as raised:
                 error = error or raised
@@ -746,7 +846,7 @@ class Entry:
         if self._function._compiled is False:
             return False
         plan = self._planned(structure)
-        if plan is not None and not plan.is_native:
+        if plan is not None and not (plan.is_native and plan.specs == self._specs):
             return False
         if plan is None:
             trace, arrays = self._function.bound(structure)
@@ -789,7 +889,7 @@ class Entry:
         """
         if not self._is_batch:
             return None
-        return ItemPlan(self._function, structure, leaves(self.structure))
+        return ItemPlan(self._function, taken_apart(structure), leaves(self.structure))
 
     def _check(self, trace: Any) -> None:
         """Refuse a graph whose results have other types than those of the first."""
@@ -808,7 +908,7 @@ class Entry:
     def _bounds(self, trace: Any, structure: Any) -> list[tuple[int, int]]:
         """The bounds of all conditions for a graph, as a call with some arguments came to it."""
         found: list[tuple[int, int]] = []
-        values = leaves(self._function.with_static(structure))
+        values = leaves(taken_apart(self._function.with_static(structure)))
         looks = {(look.leaf, look.axis) for look in trace.lengths.known if hasattr(look, "axis")}
         is_exact = any(isinstance(value, np.ndarray) and not value.size for value in values)
         for place, (leaf, value) in enumerate(zip(leaves(self.structure), values, strict=True)):
@@ -892,7 +992,7 @@ class Entry:
     def _compute(self, request: int, structure: Any) -> None:
         """Let Python compute the results of a call, and say where they are."""
         args, kwargs = structure
-        result = self._function(*args, **kwargs)
+        result = taken_apart(self._function(*args, **kwargs))
         kinds = [(np.asarray(v).dtype, np.ndim(v)) for v in leaves(result)]
         wanted = leaves(self.result)
         if kinds != [(each.dtype, each.rank) for each in wanted]:
@@ -932,6 +1032,8 @@ def _described_form(part: Any) -> Any:
         return str(part.type)
     if isinstance(part, _Wanted):
         return part.number, str(part.dtype), part.rank
+    if isinstance(part, Records):
+        return str(part.dtype), tuple(map(_described_form, leaves(part)))
     return repr(part)
 
 
@@ -1423,15 +1525,17 @@ parallel_loops.CALLED_BEHIND.update(
 _FITS, _OTHER_SHAPE, _SHARED = 0, rt.OTHER_SHAPE, rt.SHARED
 
 
-def _brought(part: Any, kind: Any, value: Any, builder: Any) -> list[tuple[Any, Any]]:
+def _brought(part: Any, kind: Any, value: Any, context: Any, builder: Any) -> list[tuple[Any, Any]]:
     """The values in an argument that a call brings, in their order, with their types."""
     if isinstance(part, _Given):
         return [(kind, value)]
+    if isinstance(part, Records):
+        return [field.of(context, builder, kind, value) for field in leaves(part)]
     if not isinstance(part, tuple):
         return []
     items = cgutils.unpack_tuple(builder, value, len(kind))
     parts = zip(part, kind, items, strict=True)
-    return [found for one, own, item in parts for found in _brought(one, own, item, builder)]
+    return [pair for part in parts for pair in _brought(*part, context, builder)]
 
 
 def _raise_misfit(what: Any) -> Any:
@@ -1448,6 +1552,16 @@ def _raise_memory(number: Any) -> Any:
 
 def _in_c_order(array: Any) -> Any:
     return np.ascontiguousarray(array)
+
+
+def _copied(array: Any) -> Any:
+    return array.copy()
+
+
+def _put(items: Any, source: Any) -> Any:
+    """Copy items to others, which lie apart."""
+    for place in np.ndindex(source.shape):
+        items[place] = source[place]
 
 
 class _Request:
@@ -1512,10 +1626,11 @@ class _Request:
                 if given.may_lie_apart:
                     apart = self._lies_apart(array, shape, given.dtype.itemsize)
                     self.store(place + given.rank, builder.zext(apart, INT64))
-                if kind.layout != "C":
-                    whole = types.Array(kind.dtype, kind.ndim, "C")
-                    sig = signature(whole, kind)
-                    value = context.compile_internal(builder, _in_c_order, sig, [value])
+                if kind.layout != "C" or not kind.aligned:
+                    # An array that is not aligned is one of fields, and these lie apart.
+                    whole = kind.copy(layout="C", readonly=kind.aligned and not kind.mutable)
+                    moved = _in_c_order if kind.aligned else _copied
+                    value = context.compile_internal(builder, moved, whole(kind), [value])
                     array = context.make_array(whole)(context, builder, value)
                     owner = cgutils.alloca_once_value(builder, array.meminfo)
                     builder.store(array.meminfo, owner)
@@ -1573,12 +1688,22 @@ class _Call:
     def __init__(self, context: Any, builder: Any, entry: Entry, into: Any = None) -> None:
         self.context, self.builder, self.entry = context, builder, entry
         self._into = into or {}
+        self._failed = cgutils.alloca_once_value(builder, cgutils.false_bit)
         call = entry.args, entry.kwargs, entry.form
         self._entry = cached_callers.address(context, builder, entry.owner, call, entry)
         self.request = _Request(context, builder, entry)
         self.arrays = [wanted for wanted in entry.wanted if wanted.rank]
         pointer = cgutils.voidptr_t
         self._owners = [cgutils.alloca_once(builder, pointer) for _ in self.arrays]
+
+    @property
+    def failed(self) -> Any:
+        """Whether the results are none, as an error was raised that the caller may catch."""
+        return self.builder.load(self._failed)
+
+    def fail(self) -> None:
+        """An error is raised here."""
+        self.builder.store(cgutils.true_bit, self._failed)
 
     def step(self, name: str) -> Any:
         """What a step of a call gives."""
@@ -1608,13 +1733,12 @@ class _Call:
     def misfit(self) -> Any:
         """What is wrong with arrays that the caller gives: an int64, `_FITS` for nothing."""
         builder, found = self.builder, INT64(_FITS)
-        for wanted in self._given():
-            kind, array = self._into[id(wanted)]
+        for kind, array, part in self._into.values():
             shape = cgutils.unpack_tuple(builder, array.shape, kind.ndim)
-            for n, m in zip(shape, self.request.shape(wanted), strict=True):
+            for n, m in zip(shape, self._shape_of(part), strict=True):
                 other = builder.icmp_signed("!=", n, m)
                 found = builder.select(other, INT64(_OTHER_SHAPE), found)
-        ranges = [self._range(wanted) for wanted in self._given()]
+        ranges = [self._range(array) for _, array, _ in self._into.values()]
         for one, other in itertools.combinations(ranges, 2):
             found = builder.select(self._overlap(one, other), INT64(_SHARED), found)
         return found
@@ -1629,18 +1753,15 @@ class _Call:
             record = builder.inttoptr(self.request.load(rt.RECORD), INT64.as_pointer())
             outside = builder.load(builder.gep(record, [INT64(rt.OUTSIDE)]))
             found = builder.icmp_signed("!=", outside, INT64(0))
-        for wanted in self._given():
-            for given in self.request.ranges:
-                found = builder.or_(found, self._overlap(self._range(wanted), given))
+        for _, array, part in self._into.values():
+            if isinstance(part, _Wanted):
+                for given in self.request.ranges:
+                    found = builder.or_(found, self._overlap(self._range(array), given))
         return found
 
-    def _given(self) -> list[Any]:
-        return [wanted for wanted in self.arrays if id(wanted) in self._into]
-
-    def _range(self, wanted: Any) -> tuple[Any, Any]:
-        _, array = self._into[id(wanted)]
+    def _range(self, array: Any) -> tuple[Any, Any]:
         first = self.builder.ptrtoint(array.data, INT64)
-        size = self.builder.mul(array.nitems, INT64(wanted.dtype.itemsize))
+        size = self.builder.mul(array.nitems, array.itemsize)
         return first, self.builder.add(first, size)
 
     def _overlap(self, one: Any, other: Any) -> Any:
@@ -1714,9 +1835,50 @@ class _Call:
             found.append(value)
         return self._value(self.entry.result, self.entry.type, found)
 
+    def _records(self, part: Any, kind: Any, found: list[Any]) -> Any:
+        """Records of the results for their fields, or the caller's array with these."""
+        context, builder, rank = self.context, self.builder, _rank_of(part)
+        record = kind.dtype if rank else kind.record
+        if id(part) in self._into:
+            value = self._into[id(part)][1]._getvalue()
+            context.nrt.incref(builder, kind, value)
+        elif rank:
+            # After an error that the caller catches nothing tells the dimensions.
+            shape = [builder.select(self.failed, INT64(0), n) for n in self._shape_of(part)]
+            dimensions = types.UniTuple(types.int64, rank)
+            made, dtype = cgutils.pack_array(builder, shape), part.dtype
+            value = context.compile_internal(
+                builder, lambda shape: np.zeros(shape, dtype), kind(dimensions), [made]
+            )
+        else:
+            value = cgutils.alloca_once(builder, context.get_value_type(kind), zfill=True)
+        base, shape, strides = _laid_out(context, builder, kind if rank else record, value)
+        fields = leaves(_fields(record, rank))
+        with builder.if_then(builder.not_(self.failed)):
+            for wanted, field in zip(leaves(part), fields, strict=True):
+                own, place = found[wanted.number], field.place(builder, base)
+                if not wanted.rank:
+                    data = context.get_data_type(wanted.type).as_pointer()
+                    place = builder.bitcast(place, data)
+                    context.pack_value(builder, wanted.type, own, place, align=1)
+                    continue
+                items, view = field.view(context, builder, place, shape, strides)
+                sig = types.none(items, wanted.type)
+                context.compile_internal(builder, _put, sig, [view, own])
+        for wanted in leaves(part):
+            if wanted.rank:
+                context.nrt.decref(builder, wanted.type, found[wanted.number])
+        return value if rank else builder.load(value)
+
+    def _shape_of(self, part: Any) -> Any:
+        """The dimensions of an array, or of one of records."""
+        if isinstance(part, Records):
+            return self.request.shape(leaves(part)[0])[: _rank_of(part)]
+        return self.request.shape(part)
+
     def _filled(self, wanted: Any, owner: Any) -> Any:
         """The array that the caller gives, with a result in it."""
-        kind, array = self._into[id(wanted)]
+        kind, array, _ = self._into[id(wanted)]
         value = array._getvalue()
         with self.builder.if_then(cgutils.is_not_null(self.builder, owner)):
             source = self.context.nrt.meminfo_data(self.builder, owner)
@@ -1729,6 +1891,8 @@ class _Call:
     def _value(self, part: Any, kind: Any, found: list[Any]) -> Any:
         if isinstance(part, _Wanted):
             return found[part.number]
+        if isinstance(part, Records):
+            return self._records(part, kind, found)
         if part is None:
             return self.context.get_dummy_value()
         parts = [self._value(item, k, found) for item, k in zip(part, kind, strict=True)]
@@ -1754,7 +1918,7 @@ def _lower(
     values = []
     for key in order:
         part, kind, value = given[key]
-        values += _brought(part, kind, value, builder)
+        values += _brought(part, kind, value, context, builder)
     into = {}
     if fills:
         _, kind, array = given["out"]
@@ -1782,6 +1946,7 @@ def _lower(
             calling.step("end_call")
         _free(context, builder, made)
         context.compile_internal(builder, function, signature(types.none, types.int64), [number])
+        calling.fail()
         calling.request.want()
         builder.branch(blocks["done"])
     builder.position_at_end(blocks["done"])
@@ -1793,9 +1958,12 @@ _BLOCKS = ("again", "ready", "undo", "other", "elsewhere", "full", "raising", "m
 
 
 def _arrays_to_fill(part: Any, kind: Any, value: Any, context: Any, builder: Any) -> dict[int, Any]:
-    """Types and structures of the arrays of ``out=``, by the identity of the result for each."""
-    if isinstance(part, _Wanted):
-        return {id(part): (kind, context.make_array(kind)(context, builder, value))}
+    """Types and structures of the arrays of ``out=``, by the identity of the result for each.
+
+    Programs write to those that are not of records; fields of others are copied in the end.
+    """
+    if isinstance(part, _Wanted | Records):
+        return {id(part): (kind, context.make_array(kind)(context, builder, value), part)}
     items = cgutils.unpack_tuple(builder, value, len(kind))
     parts = [
         _arrays_to_fill(item, own, each, context, builder)

@@ -240,13 +240,13 @@ class _Source:
             take_leaf(part, text)
         elif isinstance(part, np.ndarray):
             self._take_array(text)
-        elif isinstance(part, _NUMBERS) and not isinstance(part, bool):
+        elif isinstance(part, _NUMBERS) and not isinstance(part, bool | str | bytes):
             self._take_number(part, text)
         elif part is None:
             self._unless(f"{text} is None")
         else:
             self._values.append(text)
-            same = "==" if isinstance(part, str | Fixed) else "is"
+            same = "==" if isinstance(part, str | bytes | Fixed) else "is"
             self._unless(f"{text} {same} {self._name(part)}")
 
     def _take_items(self, part: Any, text: str, take_leaf: Any = None) -> None:

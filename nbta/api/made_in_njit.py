@@ -31,6 +31,7 @@ from nbta.runtime.numba_private import (
     register_rewrite,
     signature,
 )
+from nbta.runtime.records import RecordType, value_of
 
 #: What takes a function and values at once: its first argument must be of a type that Numba has.
 _TAKERS = (derivatives.jvp, derivatives.hvp, derivatives.vjp, derivatives.linearize)
@@ -360,6 +361,8 @@ def _copied(x):  # type: ignore[no-untyped-def] # as the lambdas
         make = getattr(x, "instance_class", None)
         text = f"make({items})" if make else f"({items})"
         return eval(f"lambda x: {text}", {"copy": _copy, "make": make})
+    if isinstance(x, types.Record):
+        return lambda x: value_of(x)
     return lambda x: x
 
 
@@ -388,7 +391,7 @@ def _copied_type(kind: Any) -> Any:
     if isinstance(kind, types.BaseTuple):
         parts = [_copied_type(part) for part in kind]
         return types.BaseTuple.from_types(parts, getattr(kind, "instance_class", None))
-    return kind
+    return RecordType(kind) if isinstance(kind, types.Record) else kind
 
 
 _overload_linear(derivatives.vjp, "value", "vjp", True)

@@ -59,6 +59,7 @@ from nbta.locations import of_error, warn_caller
 from nbta.ops.core.checks import left_over
 from nbta.ops.core.dispatch import as_array, as_tensor
 from nbta.ops.core.filling import PLACEHOLDER
+from nbta.runtime.numba_private import as_dtype as numpy_dtype
 from nbta.shapes import Dim
 from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
 from nbta.symbolic import SymbolicTensorArray
@@ -100,8 +101,8 @@ def _named_leaves(value: Any) -> Any:
 
 
 def as_leaf(path: str, value: Any) -> Any:
-    """Arrays and numbers as arrays; truth values and strings as they are."""
-    if isinstance(value, bool | str | Fixed):
+    """Arrays and numbers as arrays; truth values and texts as they are."""
+    if isinstance(value, bool | str | bytes | Fixed):
         return value
     if isinstance(value, TensorArray):
         message = f"{path}: a TensorArray cannot be passed to a traced function; give its stack()"
@@ -274,9 +275,10 @@ def _example_of_type(kind: Any) -> Any:
         made = getattr(kind, "instance_class", None)
         return made(*parts) if made else tuple(parts)
     item = kind.dtype if isinstance(kind, types.Array) else kind
-    if not isinstance(item, types.Number):
+    if not isinstance(item, types.Number | types.Boolean | types.Record):
         return kind  # which is refused as other objects are
-    return np.zeros((_ANY_LENGTH,) * getattr(kind, "ndim", 0), str(item))[()]
+    found = np.zeros((_ANY_LENGTH,) * getattr(kind, "ndim", 0), numpy_dtype(item))[()]
+    return bool(found) if kind is types.boolean else found
 
 
 def _no_signature(given: Any) -> Any:
@@ -516,7 +518,7 @@ class Function(Sent, Generic[P, R]):
             if numbers.keys() <= known.keys() or getattr(error, "nbta_raised", False):
                 raise
             # What a dtype does not go with is refused whatever its values are.
-            if getattr(error, "reason", None) == "dtype":
+            if getattr(error, "reason", None) in ("dtype", "integer"):
                 raise
             line = of_error(error)
         asked = dict.fromkeys(numbers, "Python" if line is None else str(line))

@@ -1442,8 +1442,13 @@ def check(tensors) -> None:
     for tensor in tensors:
         if tensor.spec.kind == DATA and tensor.spec.rank is None:
             raise NotCompiledError(f"the rank of {tensor.name!r} is known in a run only")
-        if tensor.dtype.hasobject or tensor.dtype.kind not in "biufcV" or tensor.dtype.names:
+        if not has_code(tensor.dtype):
             raise NotCompiledError(f"{tensor.name!r} is of {tensor.dtype}")
+
+
+def has_code(dtype) -> bool:
+    """Whether items of a dtype can be in a compiled function: not texts, dates and records."""
+    return not dtype.hasobject and dtype.kind in "biufcV" and dtype.names is None
 
 
 def _computable(op):

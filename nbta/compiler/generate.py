@@ -7,7 +7,7 @@ import numpy as np
 
 from nbta.codegen.values import TABLE, Block, numba_name, product
 from nbta.compiler.array_code import ArrayCode, PlainArrays
-from nbta.compiler.emitter import Call, Emitter, changed_from, check
+from nbta.compiler.emitter import Call, Emitter, changed_from, check, has_code
 from nbta.compiler.explain import place_of, work
 from nbta.compiler.induction import Counts
 from nbta.compiler.manager import analysis
@@ -148,16 +148,16 @@ def generate(program, emitter=Emitter) -> Generated:
     head = HEAD
     plain = PlainArrays(program)
     code = emitter(ArrayCode(plain), analysis(Counts, program))
-    check([*program.inputs, *program.outputs])
+    # What no operation takes, as the texts of records, is in nobody's way.
+    in_code = [t for t in program.inputs if has_code(t.dtype) or t.spec.rank is None]
+    check([*in_code, *program.outputs])
     found = Generated()
     found.arguments = len(program.inputs)
     found.inputs = code.word(len(program.inputs) + len(program.outputs))
     with code.part("arguments"):
-        for number, tensor in enumerate(program.inputs):
-            _input(code, found.inputs + number, tensor, head)
-    for place, tensor in enumerate(program.inputs):
-        for axis, length in enumerate(code.dimensions(tensor) if tensor.spec.rank else ()):
-            found.lengths.setdefault(str(length), (place, axis))
+        for place, tensor in enumerate(program.inputs):
+            for axis, length in enumerate(_input(code, found.inputs + place, tensor, head)):
+                found.lengths.setdefault(str(length), (place, axis))
     first = found.inputs + len(program.inputs)
     needed = [*(t.op for t in program.outputs), *program.targets]
     operations = ordered(list(dict.fromkeys(needed)))
@@ -204,24 +204,29 @@ def generate(program, emitter=Emitter) -> Generated:
 
 
 def _input(code, word, tensor, head):
-    spec = tensor.spec
-    base = code.base(spec.dtype, "x")
+    """Read an input; its dimensions."""
+    spec, given = tensor.spec, ("w", word, head)
     code.add(comment(f"{tensor.op.name}: {spec}"))
+    if not has_code(spec.dtype):  # operations that take it are refused, but its lengths are known
+        return [_dimension(code, given, axis, known) for axis, known in enumerate(spec.shape)]
+    base = code.base(spec.dtype, "x")
     kind = numba_name(spec.dtype)
-    given = "w", word, head
     code.add(assign(base.name, call("array_in", kind, *given, spec.rank, base.scope)))
     if not spec.shape and code.is_number(spec.dtype):
         code.bind(tensor, code.local(base.name[0], spec.dtype))
-        return
-    dimensions = []
-    for axis, known in enumerate(spec.shape):
-        length = call("dimension_in", *given, axis)
-        if type(known) is int:
-            code.fail_if(length.differs(known))
-            dimensions.append(Constant(known))
-        else:
-            dimensions.append(_length(code, known, length))
+        return ()
+    dimensions = [_dimension(code, given, axis, known) for axis, known in enumerate(spec.shape)]
     code.bind(tensor, Block(base, tuple(dimensions)))
+    return dimensions
+
+
+def _dimension(code, given, axis, known):
+    """A dimension of an input."""
+    length = call("dimension_in", *given, axis)
+    if type(known) is int:
+        code.fail_if(length.differs(known))
+        return Constant(known)
+    return _length(code, known, length)
 
 
 def _length(code, known, length):

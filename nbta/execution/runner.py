@@ -330,7 +330,12 @@ class Runner:
         function = self.last()
         if isinstance(function, str):
             return f"{one_by_one}\nnot compiled: {function}"
-        waits = "" if function.is_built else f"; not compiled yet, {one_by_one}"
+        waits = ""
+        if not function.is_built:
+            waits = (
+                f"; not compiled yet, {one_by_one}; a later call waits for the compiler, or none "
+                f"does after warm() with such arguments"
+            )
         if self.fallbacks:
             waits += f"; it gave up {self.fallbacks} times, and {one_by_one}"
         if self._cache.is_careful:

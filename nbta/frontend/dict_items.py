@@ -16,6 +16,7 @@ from nbta.frontend.tries import check_raising
 from nbta.graph.operation import Tensor
 from nbta.ops.core.arithmetic import equal, greater_equal, less_equal, logical_and, where
 from nbta.ops.core.dispatch import as_tensor
+from nbta.ops.numbers import holds_text
 
 
 def dict_item(values, key, *default):
@@ -82,7 +83,7 @@ def _is_key(key, known):
         )
     if isinstance(key, Chosen):
         return key.of_each(lambda constant: constant == known)
-    if not isinstance(key, Tensor) or key.weak is not None:
+    if not isinstance(key, Tensor) or key.weak is not None or holds_text(key):
         return key == known
     if not is_number(known):
         return False

@@ -28,7 +28,7 @@ from nbta.graph.operation import Tensor
 from nbta.ops.core.arithmetic import equal, imag, logical_and, real
 from nbta.ops.core.dispatch import as_tensor
 from nbta.ops.elementary.rounding import rint
-from nbta.ops.numbers import Number
+from nbta.ops.numbers import Number, holds_text
 
 #: Python's class for each kind of a dtype.
 PYTHONS = {"f": float, "i": int, "u": int, "b": bool, "c": complex}
@@ -106,6 +106,8 @@ def differ(left, right) -> bool:
     if not is_run_number(left):
         left, right = right, left
     if not is_run_number(left) or isinstance(right, Tensor | np.ndarray | _PLAIN):
+        return False
+    if right is not None and holds_text(left):
         return False
     if isinstance(right, list | tuple):
         what = f"== with a {'list' if isinstance(right, list) else 'tuple'} of a number"

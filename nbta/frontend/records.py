@@ -8,6 +8,8 @@ before a graph is looked up and become a structured array again where their fiel
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from nbta import classes
@@ -187,15 +189,33 @@ def with_values(structure):
 
 def as_records(value, label=None, wrapper=None):
     """A structured array as the arrays of its fields, or as ``wrapper(array, label)`` of each."""
-    fields = {}
+    _check_apart(value.dtype)
+    fields, value = {}, np.asarray(value)  # a text of a single record has its own length
     for name in value.dtype.names:
         part, own = np.ascontiguousarray(value[name]), f"{label or 'records'}[{name!r}]"
-        part = part.reshape(np.shape(value[name]))  # which made an axis of none
+        part = part.reshape(value[name].shape)  # which made an axis of none
         if part.dtype.names is not None:
             fields[name] = as_records(part, own, wrapper)
         else:
             fields[name] = part if wrapper is None else wrapper(part, own)
     return Records(value.dtype, fields)
+
+
+@functools.cache
+def _check_apart(dtype):
+    """Refuse fields in one place, as an assignment to one would change the others; and none."""
+    if not dtype.names:
+        raise invalid("record", "a record has no fields; drop it, or give it one")
+    end, before = 0, None
+    for name in sorted(dtype.names, key=lambda name: dtype.fields[name][1]):
+        kind, start = dtype.fields[name][:2]
+        if start < end:
+            message = (
+                f"{before!r} and {name!r} share memory in {dtype}; give arrays of records whose "
+                f"fields lie apart"
+            )
+            raise invalid("record", message)
+        end, before = start + kind.itemsize, name
 
 
 def empty_records(shape, dtype):

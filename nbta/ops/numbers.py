@@ -14,7 +14,7 @@ import numpy as np
 from nbta.errors import InvalidArgumentError, NoNumbaType, invalid
 from nbta.graph.graph import current
 from nbta.graph.lengths import users_line
-from nbta.graph.operation import Shape, Spec, Tensor, is_inexact
+from nbta.graph.operation import DATA, Shape, Spec, Tensor, is_inexact
 from nbta.ops import tensor_methods
 from nbta.ops.core import arithmetic
 from nbta.ops.core.checks import checked
@@ -464,7 +464,8 @@ def _comparison(name, function):
         if other is None and self.place and name in ("eq", "ne"):
             return name == "eq"  # "is it unknown?", as for TensorFlow's shapes
         if not _is_plain(other):
-            numeric = isinstance(other, Tensor | np.ndarray | np.generic)
+            # Texts and dates are not computed with, and that is told: no answer would be "no".
+            numeric = isinstance(other, Tensor | np.ndarray | np.generic) or holds_text(self)
             return function(self, other) if numeric else NotImplemented
         found = _decided(name, self, other)
         if found is not None:
@@ -472,6 +473,11 @@ def _comparison(name, function):
         return _truth(function, self, other)
 
     return method
+
+
+def holds_text(value) -> bool:
+    """Whether a tensor has texts or dates, which may be equal to what no number is equal to."""
+    return value.spec.kind == DATA and value.dtype.kind in "SUMm"
 
 
 def _truth(function, a, b):

@@ -205,18 +205,21 @@ def clear_bytes(typingctx, target, count):
     return types.void(types.int64, types.int64), codegen
 
 
-def build_array(context, builder, array_type, data, shape, meminfo=None):
-    """An array struct over ``data``; borrowed memory (no owner) where ``meminfo`` is None."""
+def build_array(context, builder, array_type, data, shape, meminfo=None, strides=None):
+    """An array struct over ``data``; borrowed memory (no owner) where ``meminfo`` is None.
+
+    Items lie in C order where there are no ``strides``.
+    """
     array = context.make_array(array_type)(context, builder)
     itemsize = context.get_abi_sizeof(context.get_data_type(array_type.dtype))
-    stride, strides, count = context.get_constant(types.intp, itemsize), [], INT64(1)
+    stride, dense, count = context.get_constant(types.intp, itemsize), [], INT64(1)
     for dimension in reversed(shape):
-        strides.insert(0, stride)
+        dense.insert(0, stride)
         stride = builder.mul(stride, dimension)
         count = builder.mul(count, dimension)
     array.data = builder.inttoptr(data, array.data.type)
-    array.shape = cgutils.pack_array(builder, shape)
-    array.strides = cgutils.pack_array(builder, strides)
+    array.shape = cgutils.pack_array(builder, shape, INT64)
+    array.strides = cgutils.pack_array(builder, strides or dense, INT64)
     array.itemsize = context.get_constant(types.intp, itemsize)
     array.nitems = count
     array.meminfo = cgutils.get_null_value(array.meminfo.type) if meminfo is None else meminfo

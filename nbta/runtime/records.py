@@ -61,14 +61,14 @@ class _RecordModel(models.PrimitiveModel):
         super().__init__(manager, kind, ir.ArrayType(INT64, words))
 
 
-def _load(context, builder, record, source):
+def loaded(context, builder, record, source):
     """The record at a pointer, as a value."""
     place = cgutils.alloca_once(builder, context.get_value_type(RecordType(record)))
     cgutils.raw_memcpy(builder, place, source, context.get_constant(types.intp, record.size), 1)
     return builder.load(place)
 
 
-def _spilled(context, builder, kind, value):
+def spilled(context, builder, kind, value):
     """A pointer to a value's bytes, of Numba's type for records."""
     place = cgutils.alloca_once_value(builder, value)
     return builder.bitcast(place, context.get_value_type(kind.record))
@@ -84,21 +84,31 @@ def value_reader(item):
     def load_record(typingctx, address):
         def codegen(context, builder, sig, args):
             source = builder.inttoptr(args[0], BYTE.as_pointer())
-            return _load(context, builder, item, source)
+            return loaded(context, builder, item, source)
 
         return RecordType(item)(types.int64), codegen
 
     return load_record
 
 
+@intrinsic
+def value_of(typingctx, record):
+    """A record of Numba's, which lies in an array, by its value."""
+
+    def codegen(context, builder, sig, args):
+        return loaded(context, builder, sig.args[0], args[0])
+
+    return RecordType(record)(record), codegen
+
+
 @lower_cast(RecordType, types.Record)
 def _as_record(context, builder, kind, record, value):
-    return _spilled(context, builder, kind, value)
+    return spilled(context, builder, kind, value)
 
 
 @box(RecordType)
 def _box(kind, value, c):
-    return c.box(kind.record, _spilled(c.context, c.builder, kind, value))
+    return c.box(kind.record, spilled(c.context, c.builder, kind, value))
 
 
 def _field_type(record, name):
@@ -114,10 +124,10 @@ def _field_type(record, name):
 def _field(context, builder, kind, value, name):
     """A field's value; an array in a record is copied."""
     record, stored = kind.record, kind.record.typeof(name)
-    start = builder.bitcast(_spilled(context, builder, kind, value), BYTE.as_pointer())
+    start = builder.bitcast(spilled(context, builder, kind, value), BYTE.as_pointer())
     place = builder.gep(start, [INT64(record.offset(name))])
     if isinstance(stored, types.Record):
-        return _load(context, builder, stored, place)
+        return loaded(context, builder, stored, place)
     if not isinstance(stored, types.NestedArray):
         pointer = builder.bitcast(place, context.get_data_type(stored).as_pointer())
         return context.unpack_value(builder, stored, pointer, align=1)

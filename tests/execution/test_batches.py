@@ -248,6 +248,7 @@ def test_small_batches_are_not_compiled_by_themselves():
     both = nbta.value_and_grad(loss, batch_axis=0)
     both(PARAMS, sequences(1, 2))
     assert "not compiled yet" in both.item.explain()
+    assert "warm()" in both.item.explain()
     for seed in range(3):
         both(PARAMS, sequences(*[400] * 5, seed=seed))
     assert "not compiled yet" not in both.item.explain()

@@ -340,3 +340,53 @@ def test_fields_are_attributes_of_recarrays_alone(kind, compiled):
     assert nbta.function(_asks_for_a_field, compiled=compiled)(given) == _asks_for_a_field(given)
     outer = nbta.function(lambda x: x * (2.0 if hasattr(given[1], "a") else 3.0))
     assert outer(1.0) == (2.0 if kind is np.recarray else 3.0)
+
+
+NAMED = np.zeros(3, [("x", "f8"), ("name", "S5"), ("code", "U4"), ("day", "M8[D]")])
+NAMED["x"], NAMED["name"], NAMED["code"] = X[:3], [b"one", b"two", b"one"], ["k", "l", "m"]
+
+#: A text of a run is none of the texts that Python knows: an answer would be "no" always.
+OF_TEXTS = [
+    lambda x, r: x if r[0]["name"] == b"one" else 2.0 * x,
+    lambda x, r: x if r[0]["name"] != b"one" else 2.0 * x,
+    lambda x, r: x if r[0]["code"] in ("k", "z") else 2.0 * x,
+    lambda x, r: x * {b"one": 1.0}.get(r[0]["name"], 2.0),
+    lambda x, r: x * [b"two", b"one"].count(r[0]["name"]),
+    lambda x, r: x if (r[0]["name"], 1) == (b"one", 1) else 2.0 * x,
+    lambda x, r: x if r[0]["day"] == np.datetime64("1970-01-01") else 2.0 * x,
+    lambda x, r: np.sum(np.where(r["name"] == b"one", x, 2.0 * x)),
+]
+
+
+@pytest.mark.parametrize("k", range(len(OF_TEXTS)))
+def test_texts_of_a_run_are_not_compared(k):
+    with pytest.raises(nbta.InvalidArgumentError, match="cannot be computed with"):
+        nbta.grad(OF_TEXTS[k])(2.0, NAMED)
+
+
+def test_fields_of_other_kinds_are_in_nobodys_way():
+    def f(x, r):
+        return np.sum(r["x"]) * x**2 * len(r)
+
+    for given in (NAMED, NAMED[:2]):
+        for compiled in (False, True):
+            slope = nbta.grad(f, compiled=compiled)
+            assert slope(2.0, given) == pytest.approx(4.0 * np.sum(given["x"]) * len(given))
+    call = nbta.grad(lambda x, r: r["x"] * x**2, compiled=True)
+    assert [call(1.0, r) for r in NAMED] == pytest.approx(2.0 * NAMED["x"])
+    assert call.traces == 1
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("kind", [bytes, np.bytes_, str, np.str_])
+def test_texts_as_arguments_are_known_by_their_value(kind, compiled):
+    one, two = (kind(v) if issubclass(kind, str) else kind(v.encode()) for v in ("one", "two"))
+    slope = nbta.grad(lambda x, name: x**2 if name == one else x**3, compiled=compiled)
+    for _ in range(3):
+        assert (slope(2.0, one), slope(2.0, two)) == (4.0, 12.0)
+
+
+def test_fields_in_one_place_are_refused():
+    union = np.zeros(2, np.dtype({"names": ["a", "b"], "formats": ["f8", "f8"], "offsets": [0, 4]}))
+    with pytest.raises(nbta.InvalidArgumentError, match="'a' and 'b' share memory"):
+        nbta.grad(lambda r: np.sum(r["a"]))(union)

@@ -1,5 +1,6 @@
 """What of other libraries is no array: the error names the way; and extras that are missing."""
 
+import subprocess
 import sys
 
 import numpy as np
@@ -73,3 +74,9 @@ def test_variables_of_pytensor():
     pytensor = pytest.importorskip("pytensor")
     with pytest.raises(nbta.InvalidArgumentError, match=r"nbta\.interop\.to_pytensor\(f\)"):
         SLOPE(pytensor.tensor.dvector())
+
+
+def test_packages_that_messages_name_are_there_after_one_import():
+    source = "import nbta; print(nbta.interop.to_torch.__name__, nbta.distributed.__name__)"
+    run = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["to_torch", "nbta.distributed"]

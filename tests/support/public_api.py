@@ -129,7 +129,8 @@ def stub():
     """The stub: where each name of nbta comes from."""
     yield f'"""{nbta.__doc__.splitlines()[0]} (By ``public_api.py``.)"""'
     yield ""
-    found = sorted(((_place(name), name) for name in nbta.__all__), key=_natural)
+    names = [*nbta.__all__, *nbta._DOORS]
+    found = sorted(((_place(name), name) for name in names), key=_natural)
     yield from (f"from {place} import {name} as {name}" for place, name in found)
     yield ""
     yield "__version__: str"
