@@ -25,6 +25,7 @@ from nbta.frontend.array_wrappers import (
     is_older,
     is_older_array,
     link,
+    note_changed,
     note_place,
     wrapped,
 )
@@ -970,7 +971,8 @@ def put_back_lists(count) -> None:
 
 
 def _empty(listing):
-    """Take the items off a list that becomes an array."""
+    """Take the items off a list that becomes an array, as it is going to change."""
+    note_changed(listing)
     items = list(list.__iter__(listing))
     current().root.cache.setdefault(_GROWN, []).append((listing, items))
     list.clear(listing)
