@@ -71,24 +71,27 @@ def _kind(sequence):
     return tuple if isinstance(sequence, Shape) else type(sequence)
 
 
-def pack(like, values):
-    """The structure of ``like`` with other values."""
-    values = iter(values)
-    return _pack(like, values)
+def pack(like, values, of_list=list):
+    """The structure of ``like`` with other values.
+
+    ``of_list`` makes what stands for a list of Python's.
+    """
+    return _pack(like, iter(values), of_list)
 
 
-def _pack(like, values):
+def _pack(like, values, of_list):
     if like is None:
         return None
     if isinstance(like, dict):
-        parts = {key: _pack(like[key], values) for key in _keys(like)}
+        parts = {key: _pack(like[key], values, of_list) for key in _keys(like)}
         return {key: parts[key] for key in like}
     if isinstance(like, tuple) and hasattr(like, "_fields"):
-        return type(like)(*(_pack(part, values) for part in like))
+        return type(like)(*(_pack(part, values, of_list) for part in like))
     if isinstance(like, list | tuple):
-        return _kind(like)(_pack(part, values) for part in like)
+        kind = _kind(like)
+        return (of_list if kind is list else kind)(_pack(part, values, of_list) for part in like)
     if (node := node_of(like)) is not None:
-        return node.packed([_pack(part, values) for part in node.parts])
+        return node.packed([_pack(part, values, of_list) for part in node.parts])
     return next(values)
 
 

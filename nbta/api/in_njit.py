@@ -856,7 +856,7 @@ class Entry:
         results = self.count if plan is None else plan.results
         runner = trace.runner
         watched = _watched_of(trace, arrays[: trace.arguments])
-        by_python = trace.apart or trace._assigns or runner.generators or trace.lengths.values
+        by_python = trace.apart or trace._changes or runner.generators or trace.lengths.values
         if by_python or watched is None:
             return False
         compiled = runner.prepared(arrays, True)

@@ -40,6 +40,8 @@ class Launcher:
         Pairs of inputs that may not be one array.
     now : callable, optional
         Gives further inputs, from outside; see `nbta.frontend.outside.Looking`.
+    objects_apart : bool
+        Whether no two lists, dicts or objects of the arguments may be one.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Launcher:
         looks: Any,
         apart: Any,
         now: Any = None,
+        objects_apart: bool = False,
     ) -> None:
         self.executable = executable
         self._specs, self._result = specs, result
@@ -60,6 +63,8 @@ class Launcher:
         if now is not None:
             source.take_hidden(now, executable.generated.arguments)
         source.keep_apart(apart)
+        if objects_apart:
+            source.keep_objects_apart()
         self._same = source.text("return True"), source.names
         lines, names, values = written_out(executable, source.leaves, source.numbers)
         packed, more = _packing(result, values)
@@ -129,6 +134,7 @@ class _Source:
         self._dtypes = iter(dtypes)
         self._lines: list[str] = []
         self._values: list[str] = []
+        self._objects: list[str] = []
 
     def text(self, *more: str, further: str = "") -> str:
         """Source of a function with the lines, and more of them; further arguments."""
@@ -187,6 +193,12 @@ class _Source:
             share = self._name(np.may_share_memory)
             self._unless(f"not {share}({self.leaves[one]}, {self.leaves[other]})")
 
+    def keep_objects_apart(self) -> None:
+        """Leave lists, dicts and objects to the trace of which two are one: it refuses them."""
+        if len(self._objects) > 1:
+            ids = ", ".join(f"id({each})" for each in self._objects)
+            self._unless(f"len({{{ids}}}) == {len(self._objects)}")
+
     def take_out(self, gradient: Any, specs: Any) -> list[str] | None:
         """Take arrays to fill for a structure of results, for inputs of some specs.
 
@@ -222,6 +234,8 @@ class _Source:
 
     def _take(self, part: Any, text: str, take_leaf: Any = None) -> None:
         """Take a part, which ``text`` gives, with what takes a leaf."""
+        if isinstance(part, dict | list) or node_of(part) is not None:
+            self._objects.append(text)
         if isinstance(part, dict):
             self._unless(f"type({text}) is {self._name(type(part))}")
             self._unless(f"tuple({text}) == {self._name(tuple(part))}")  # order may matter

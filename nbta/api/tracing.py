@@ -42,7 +42,7 @@ from nbta.frontend.awaited import compute_lines, missed_lines
 from nbta.frontend.entry import (
     APART,
     arguments_of,
-    assigns_attributes,
+    changes_objects,
     origin,
     prepared,
     source_of,
@@ -1201,7 +1201,7 @@ class _Trace:
         self.looking = self.outside.looking([each.spec for each in self.inputs[: self.arguments]])
         self.apart = self._pairs()
         self._results = [*computed, *left_over(self.graph)]
-        self._runners, self._assigns = Runners(self.graph), assigns_attributes(self.graph)
+        self._runners, self._changes = Runners(self.graph), changes_objects(self.graph)
         self.outside = self.graph.outside = self._structure = self._given = None
         del self._passed
 
@@ -1226,7 +1226,7 @@ class _Trace:
 
     def check(self, structure: Any) -> None:
         """Refuse arguments that are one object, where the function changes one of them."""
-        if self._assigns:
+        if self._changes:
             check_apart(structure)
 
     def run(self, arrays: Any, compiled: Compiled) -> Any:
@@ -1269,7 +1269,6 @@ class _Trace:
         if (
             compiled is None
             or self._exact
-            or self._assigns
             or self._lie_apart  # others of the kind do not
             or self.runner.generators  # they go back to where they were where it gives up
             or (self._signed and truths)  # which are arrays by the signature
@@ -1282,7 +1281,16 @@ class _Trace:
             return others  # it knows them, but refused where they are in memory, or their result
         specs = [tensor.spec for tensor in self.inputs[: self.arguments]]
         looks, now = self.lengths.known, None if self.looking.is_empty else self.looking.at_launch
-        made = Launcher(compiled.executable, structure, specs, self.result, looks, self.apart, now)
+        made = Launcher(
+            compiled.executable,
+            structure,
+            specs,
+            self.result,
+            looks,
+            self.apart,
+            now,
+            self._changes,
+        )
         return [(made, (self, self.runner.shapes)), *others[: _LAUNCHERS - 1]]
 
 

@@ -20,6 +20,7 @@ import math
 import operator
 import threading
 import types
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -496,7 +497,7 @@ def taken_apart(place):
     return invalid("aliased", message)
 
 
-_ASSIGNED = "objects whose attributes are assigned"
+_GIVEN = "what functions that are traced now were given, and which of it they changed"
 
 
 def check_whole(place) -> None:
@@ -507,26 +508,50 @@ def check_whole(place) -> None:
     cache = graph.root.cache
     if id(owner) in cache.get(_APART, ()):
         raise taken_apart(place)
-    if not isinstance(place, Attribute) or node_of(owner) is None:
-        return
-    cache.setdefault(_ASSIGNED, {})[id(owner)] = owner
+    note_changed(owner)
 
 
-def any_assigned(structure) -> bool:
-    """Whether a function that is traced assigned an attribute of an object in a structure."""
-    found = current().root.cache.get(_ASSIGNED, ())
-    return bool(found) and any(id(each) in found for each in objects_in(structure))
+def note_changed(owner) -> None:
+    """Note that an object, a list or a dict changes, if it is an argument."""
+    for given, changed in current().root.cache.get(_GIVEN, ()):
+        if id(owner) in given:
+            changed.append(owner)
+
+
+@contextmanager
+def watched_changes(structure):
+    """Around the call of a function that is traced: whether it has changed parts of a structure.
+
+    These are objects, lists and dicts; arrays know themselves whether they were written.
+    """
+    watching = current().root.cache.setdefault(_GIVEN, [])
+    changed = []
+    watching.append(({id(each): each for each in _changeable(structure)}, changed))
+    try:
+        yield lambda: bool(changed)
+    finally:
+        watching.pop()
+
+
+def _changeable(structure):
+    """Objects, lists and dicts in a structure."""
+    return [*objects_in(structure), *containers_in(structure)]
 
 
 def check_apart(structure) -> None:
-    """Refuse one object in two places, where the function changes objects."""
-    found = objects_in(structure)
-    if len({id(each) for each in found}) < len(found):
-        message = (
-            "one object is given in two places of the arguments, and the function assigns an "
-            "attribute of an argument; give a copy, such as dataclasses.replace makes"
-        )
-        raise invalid("aliased", message)
+    """Refuse one object, list or dict in two places, where the function changes one."""
+    found = set()
+    for each in _changeable(structure):
+        if id(each) in found:
+            is_list = isinstance(each, list | dict)
+            kind = type(each).__name__ if is_list else "object"
+            copy = f"{kind}(items)" if is_list else "dataclasses.replace makes"
+            message = (
+                f"one {kind} is given in two places of the arguments, and the function changes an "
+                f"object, a list or a dict among the arguments; give a copy, such as {copy}"
+            )
+            raise invalid("aliased", message)
+        found.add(id(each))
 
 
 class Missing:

@@ -1301,8 +1301,7 @@ def _print(*values, **options):
         values = tuple(v if isinstance(v, identity.Text) else identity.Text([(v, -1, "")])
                        for v in values)  # fmt: skip
         return effects.show(values, [v for text in values for v in text.values()], options)
-    known = native.is_known(values) and not in_trace()
-    if known or options.get("file") is not None:
+    if native.is_known(values) and not in_trace():
         return print(*map(native.plain, values), **options)
     parts = [None if _traced(value) else str(native.plain(value)) for value in values]
     return effects.show(parts, [native.plain(v) for v in values if _traced(v)], options)

@@ -50,6 +50,7 @@ from nbta.frontend.array_wrappers import (
     note_place,
     relations,
     take_apart,
+    wrapped,
 )
 from nbta.frontend.constants import Chosen, Code, as_code, is_constant, may_be_all, may_be_chosen
 from nbta.frontend.containers import (
@@ -70,6 +71,7 @@ from nbta.frontend.lists import (
     grow,
     growing,
     grown_lists,
+    numbers_of,
     put_back_lists,
 )
 from nbta.frontend.maybe import (
@@ -456,7 +458,10 @@ def _is_value(leaf):
 
 
 def _is_carried(value):
-    return not _is_filled(value) and bool(leaves(value)) and all(map(_is_value, leaves(value)))
+    if _is_filled(value):
+        return False
+    found = leaves(value)
+    return all(map(_is_value, found)) and (bool(found) or isinstance(value, list | dict))
 
 
 def _same(one, other):
@@ -547,6 +552,8 @@ class Outcome:
         parts = [part for part in self.arrays if not _is_filled(part)]
         held = [each for part in parts for each in containers_in(part)]
         self._times = Counter(map(id, held))
+        inner = (each for part in parts for each in containers_in(part) if each is not part)
+        self._inner = Counter(map(id, inner))
         self._originals = {}
         self.structures = list(map(self._as_it_is, self.arrays))
         entries = frame.changed.values()
@@ -567,6 +574,11 @@ class Outcome:
     def original(self, container):
         """The list or dict that a copy in `structures` is of."""
         return self._originals.get(id(container), container)
+
+    def has_alone(self, made) -> bool:
+        """Whether a list was made in the block, and only one variable has it after that."""
+        holders = sum(each is made for each in self.arrays) + self._inner[id(made)]
+        return self.frame.made(made) and holders == 1
 
     def has_twice(self, container) -> bool:
         """Whether several variables have a list or dict, or parts of one."""
@@ -849,6 +861,11 @@ def _itself(value):
     return value
 
 
+def _list_of(array):
+    """A list of the items of an array, of which only the run knows how many there are."""
+    return conversion.runtime().call(list, wrapped(array))
+
+
 class _Plan(NamedTuple):
     """How a variable, or a part of one, gets its value after a branch.
 
@@ -911,9 +928,8 @@ class _Merge:
         ``structures`` are the values with what their lists and dicts held at the ends of the ways.
         """
         one, other = values
-        if _same(one, other):
-            for value in filter(_is_usable, (one, other)):
-                return _Plan("same", value)
+        for value in self._as_it_was(one, other):
+            return _Plan("same", value)
         if _goes_by_parts(one, other):
             parts = zip(zip(*values, strict=True), zip(*structures, strict=True), strict=True)
             plans = (self._plan(i, *part, (*path, k)) for k, part in enumerate(parts))
@@ -922,8 +938,8 @@ class _Merge:
         if (bounds := _bounds_of(one, other)) is not None:
             step, one, other = bounds
             remade = lambda found: Range(*found, step)  # noqa: E731
-        if (bases := self._bases_of(one, other)) is not None:
-            remade, (one, other) = bases
+        if (lists := self._bases_of(one, other) or self._arrays_of(values, structures)) is not None:
+            remade, (one, other) = lists
         if may_be_none(one, other):
             one, other = as_parts(one, other), as_parts(other, one)
         one, other = _as_codes(one, other)
@@ -958,6 +974,47 @@ class _Merge:
             with branch.as_default():
                 found.append(index())
         return lambda place: born(kind(bases, place)), found
+
+    def _as_it_was(self, *pair):
+        """A value that both ways leave, or a list from before, where one leaves nothing to read."""
+        if _same(*pair):
+            return filter(_is_usable, pair)
+        if not any(isinstance(each, Undefined) for each in pair):
+            return ()
+        return [each for each, outcome in zip(pair, self._outcomes, strict=True)
+                if isinstance(each, Listing) and not (_is_picked(each) or outcome.frame.made(each))
+                ]  # fmt: skip
+
+    def _arrays_of(self, values, structures):
+        """What makes a list of an array, and arrays of the lists that the ways make.
+
+        These are lists of numbers, each as long as its way likes: of the array that the branch
+        operation gives only the run knows the length. None for lists of one structure, for lists
+        of other things, and for those that something else refers to as well.
+        """
+        lists = [value for value in values if not isinstance(value, Undefined)]
+        if not all(type(value) is Listing for value in lists):
+            return None
+        if not any(map(_is_filled, lists)) and len({len(value) for value in lists}) < 2:
+            return None
+        found = []
+        for k, outcome in enumerate(self._outcomes):
+            numbers = np.zeros(0)
+            if not isinstance(values[k], Undefined):
+                if not outcome.has_alone(values[k]):
+                    return None
+                with self._branches[k].as_default():
+                    numbers = numbers_of(structures[k])
+            found.append(numbers)
+        given = [each for each in found if isinstance(each, Tensor)]
+        if not given or any(each is None for each in found):
+            return None
+        for k, branch in enumerate(self._branches):
+            with branch.as_default():  # an empty list has the dtype of the other one
+                found[k] = as_tensor(
+                    found[k] if isinstance(found[k], Tensor) else np.zeros(0, given[0].dtype)
+                )
+        return _list_of, found
 
     def _apart(self, pair):
         """Note objects that are one of two from now on; lists and dicts that one way only made."""

@@ -13,9 +13,10 @@ from nbta.control.captured import guarded
 from nbta.errors import NbtaError, UnimplementedError, invalid
 from nbta.frontend import effects, native, runtime, source
 from nbta.frontend.arguments import taken_apart
-from nbta.frontend.array_wrappers import ArrayWrapper, any_assigned, check_apart, wrapped
+from nbta.frontend.array_wrappers import ArrayWrapper, check_apart, watched_changes, wrapped
 from nbta.frontend.calls import call, is_library, is_of_numpys, user_method
 from nbta.frontend.conversion import converted
+from nbta.frontend.lists import listing
 from nbta.frontend.maybe import result_of
 from nbta.frontend.outside import reading
 from nbta.frontend.problems import in_pythons_words, is_pythons, unfollowed
@@ -73,10 +74,11 @@ def prepared(function, what, convert=True, outputs=(), *, for_run=False):
         given += [_given(value, None) for value in args[len(given) :]]
         with effects.ordered() as after, _placed_errors(), locating():
             named = {k: _given(v, k) for k, v in kwargs.items()}
-            wrappers = leaves((given, named))  # now: the function may fill lists, and empty them
-            found = call(function, *given, **named)
+            wrappers = leaves((given, named))  # what lists have now; the function may change them
+            with watched_changes((given, named)) as changed:
+                found = call(function, *given, **named)
             _note_changes(leaves((args, kwargs)), wrappers)
-            if any_assigned((given, named)):
+            if changed():
                 check_apart((args, kwargs))
                 graph.root.cache[_OBJECTS] = True
             found = result_of(found, inner and inner.__code__, for_run)
@@ -136,7 +138,7 @@ def _note_changes(values, wrappers):
 _ARGUMENTS = "arguments of unmodified functions"
 #: In a graph's cache: arguments whose items lie in another order than C's.
 APART = "arguments that lie apart"
-_OBJECTS = "whether they assign attributes of arguments"
+_OBJECTS = "whether they change objects, lists or dicts among the arguments"
 
 
 def arguments_of(graph) -> list:
@@ -144,8 +146,8 @@ def arguments_of(graph) -> list:
     return graph.root.cache.get(_ARGUMENTS, [])
 
 
-def assigns_attributes(graph) -> bool:
-    """Whether unmodified functions assigned attributes of objects that they were given."""
+def changes_objects(graph) -> bool:
+    """Whether unmodified functions changed objects, lists or dicts that they were given."""
     return graph.root.cache.get(_OBJECTS, False)
 
 
@@ -191,7 +193,8 @@ def _placed_errors():
 def _given(value, name):
     value = taken_apart(value)
     found = leaves(value)
-    return pack(value, map(_given_leaf, found, paths(value, name) if name else [None] * len(found)))
+    names = paths(value, name) if name else [None] * len(found)
+    return pack(value, map(_given_leaf, found, names), listing)
 
 
 def _given_leaf(leaf, name):

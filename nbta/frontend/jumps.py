@@ -206,7 +206,7 @@ def _elements(value):
 
 
 class ReadLast:
-    """The lists that all returns of a function give under one name, which its end reads.
+    """The lists that all returns of a function give under one name, in a tuple or from a loop.
 
     Nothing runs after a `return`, so that the end of the function finds the list there that the
     `return` would have given; a loop that fills a list, and returns it, has it once.
@@ -234,6 +234,8 @@ class ReadLast:
         if len(kinds) > 1 or any(isinstance(e, ast.Starred) for v in values for e in _elements(v)):
             return
         [(self.is_tuple, self.count)] = kinds
+        if not (self.is_tuple or any(map(_returns_in_loop, body))):
+            return  # a branch gives one of two lists, or a list and nothing, but no tuple of one
         made = _made_lists(body)
         for place, column in enumerate(zip(*map(_elements, values), strict=True)):
             given = {each.id if isinstance(each, ast.Name) else None for each in column}
@@ -259,6 +261,15 @@ class ReadLast:
 
 def _has_loop(statement):
     return any(isinstance(node, ast.For | ast.While) for node in ast.walk(statement))
+
+
+def _returns_in_loop(statement):
+    """Whether a loop of a statement may end with a `return`."""
+    if isinstance(statement, ast.For | ast.While):
+        return RETURN in jumps([statement])
+    if isinstance(statement, _SCOPES):
+        return False
+    return any(_returns_in_loop(inner) for block in blocks(statement) for inner in block)
 
 
 def _runs_on(statement):

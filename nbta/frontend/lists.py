@@ -25,6 +25,7 @@ from nbta.frontend.array_wrappers import (
     is_older,
     is_older_array,
     link,
+    note_changed,
     note_place,
     wrapped,
 )
@@ -790,6 +791,20 @@ def _is_scalar_array(row):
     return isinstance(row, Row) or row.is_picked or row.array.element_shape == ()
 
 
+def numbers_of(values):
+    """A list of numbers as an array of one axis; None for a list of other things.
+
+    What Python knows is an array of NumPy's, as is an empty list.
+    """
+    if values.array is not None:
+        is_plain = not values.is_of_tuples and _is_scalar_array(values)
+        return native.plain(values.stacked()) if is_plain else None
+    items = list(list.__iter__(values))
+    if not all(_is_number(each) and not isinstance(each, ArrayWrapper) for each in items):
+        return None
+    return as_tensor(native.together(items)) if items else np.zeros(0)
+
+
 def _is_number(value):
     if isinstance(value, Tensor):
         return value.kind == "data" and value.spec.rank == 0
@@ -970,7 +985,8 @@ def put_back_lists(count) -> None:
 
 
 def _empty(listing):
-    """Take the items off a list that becomes an array."""
+    """Take the items off a list that becomes an array, as it is going to change."""
+    note_changed(listing)
     items = list(list.__iter__(listing))
     current().root.cache.setdefault(_GROWN, []).append((listing, items))
     list.clear(listing)

@@ -245,8 +245,9 @@ def or_none(value, present):
     rule = (
         f"return {', '.join(['None'] * len(value))}" if type(value) is tuple else "raise an error"
     )
+    kind = "list" if isinstance(value, list) else type(value).__name__
     message = (
-        f"{here()}: the function gives None in this run and a {type(value).__name__} in others, "
+        f"{here()}: the function gives None in this run and a {kind} in others, "
         f"which one variable cannot hold; {rule} in place of None"
     )
     effects.check(present, NoneError(message))

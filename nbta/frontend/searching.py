@@ -1,4 +1,4 @@
-"""`index`, `count` and `remove`, and `==`, of lists of which only the run knows the length."""
+"""`index`, `count`, `remove` and `==` of lists of which only the run knows the length or items."""
 
 from __future__ import annotations
 
@@ -49,10 +49,13 @@ def index(self, value, *bounds):
 
 def _removing(of_python):
     def remove(self, value):
-        if native.is_python(self):
-            return of_python(self, value)
-        self.pop(index(self, value))
-        return None
+        if not native.is_python(self):
+            self.pop(index(self, value))
+        elif native.is_known((self, value)):
+            of_python(self, value)
+        else:
+            runtime = conversion.runtime()
+            runtime.delete_item(self, runtime.call(self.index, value))
 
     remove.__doc__ = "Take the first item off that is equal to a value."
     return remove

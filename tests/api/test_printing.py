@@ -170,6 +170,25 @@ def test_files():
 
 
 @BOTH
+def test_python_s_print_to_a_file(compiled):
+    file = io.StringIO()
+
+    def taken(x):
+        print(f"x {x:.1f}", file=file)
+        for i in range(20):
+            if i * x > 17.0:
+                print("i", i, sep="=", file=file)
+        return x * x
+
+    made = nbta.value_and_grad(taken, compiled=compiled)
+    for x, shown in ((1.0, "x 1.0\ni=18\ni=19\n"), (-2.0, "x -2.0\n")):
+        file.seek(0)
+        file.truncate()
+        assert made(x) == (x * x, 2 * x)
+        assert file.getvalue() == shown
+
+
+@BOTH
 def test_graphs_built_by_hand(capsys, compiled):
     with nbta.Graph().as_default() as graph:
         x = nbta.placeholder("float64", ())

@@ -208,14 +208,14 @@ def makes_a_tuple(x):
     return sum(tuple(kept))
 
 
-def gives_lists_of_two_lengths(x):
+def gives_lists_of_pairs(x):
     def found(v):
         if v < 0.0:
             return False, []
-        return True, [v, 2.0]
+        return True, [(v, 2.0)]
 
     holds, parts = found(x[0])
-    return sum(parts) if holds else x[1]
+    return parts[0][0] if holds else x[1]
 
 
 def swaps_rows_that_are_lists(x):
@@ -243,7 +243,7 @@ def takes_the_largest_object(x):
 
 #: Functions, and words of the error that each ends in.
 REFUSED = {
-    gives_lists_of_two_lengths: "item 1 of what the function gives is list of 0 items where",
+    gives_lists_of_pairs: "item 1 of what the function gives is list of 0 items where",
     takes_the_largest_object: "only the run knows which Compared is the largest one",
     orders_lists: "a comparison (__lt__) of a list that a loop appends to",
     makes_a_tuple: "only the run knows how many items this tuple has; use list(...)",

@@ -30,9 +30,10 @@ PAGE = SOURCES.parent / "docs" / "design_notes" / "kept_addresses.md"
 ROWS = {}
 #: Where an expression looks like an address and native code gets none.
 OTHER_USES = {
-    "api/tracing.py", "bitwise.py", "ops/core/filling.py", "distributed.py", "codegen/fusion.py",
-    "execution/runner.py", "graph/operation.py", "locations.py", "loops/saving.py", "saving.py",
-    "runtime/numba_private.py", "runtime/loop_versions.py",  # sites, which have the statement
+    "api/launching.py", "api/tracing.py", "bitwise.py", "ops/core/filling.py", "distributed.py",
+    "codegen/fusion.py", "execution/runner.py", "graph/operation.py", "locations.py",
+    "loops/saving.py", "saving.py", "runtime/numba_private.py",
+    "runtime/loop_versions.py",  # sites, which have the statement
 }  # fmt: skip
 _TAKES = re.compile(
     r"\.ctypes\.data\b|addressof\(|ctypes\.cast\(|get_pointer_to_function|get_function_address"
