@@ -9,6 +9,7 @@ from nbta.ops.linalg.products import MATMUL, OUTER
 
 #: Products, and operations that only turn what products take.
 PRODUCTS, _TURNS = frozenset((MATMUL, OUTER)), frozenset((SWAPAXES, TRANSPOSE))
+_PASSED = PRODUCTS | _TURNS
 
 
 def is_of_iterations(op) -> bool:
@@ -20,8 +21,8 @@ def is_of_iterations(op) -> bool:
 def is_multiplied(read) -> bool:
     """Whether a product takes what a tape gives: it may be summed with the tape as a whole."""
     todo = [read.outputs[0]]
-    for tensor in todo:
-        found = (op for op in read.graph.operations if op.record in PRODUCTS | _TURNS)
+    found = [op for op in read.graph.operations if op.record in _PASSED]
+    for tensor in todo if found else ():
         users = [op for op in found if any(t is tensor for t in op.inputs)]
         if any(op.record in PRODUCTS for op in users):
             return True
