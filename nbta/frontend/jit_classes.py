@@ -118,6 +118,11 @@ def _field(owner, name):
     return value
 
 
+def place_of(value) -> int:
+    """Where the fields of a compiled object are, whichever object of Python's stands for it."""
+    return ctypes.c_void_p.from_address(id(value) + BOX_FIELDS).value
+
+
 def python_object(value):
     """An object in place of one of a jitclass, with what its fields hold now."""
     kind = class_of(value)
@@ -161,7 +166,7 @@ def placeholder(value):
     """What stands for a compiled object from outside, the same for all objects that share it."""
     outside = reading()
     known = {} if outside is None else outside.placeholders
-    place = ctypes.c_void_p.from_address(id(value) + BOX_FIELDS).value
+    place = place_of(value)
     if place not in known:
         made = object.__new__(_outer_class(class_of(value)))
         made.__dict__["from_outside"] = value

@@ -390,3 +390,57 @@ def test_fields_in_one_place_are_refused():
     union = np.zeros(2, np.dtype({"names": ["a", "b"], "formats": ["f8", "f8"], "offsets": [0, 4]}))
     with pytest.raises(nbta.InvalidArgumentError, match="'a' and 'b' share memory"):
         nbta.grad(lambda r: np.sum(r["a"]))(union)
+
+
+@jitclass([("v", numba.float64)])
+class Cell:
+    def __init__(self, v):
+        self.v = v
+
+
+def assigns_an_attribute(a, b, x):
+    a.v = x
+    return b.v * x
+
+
+def assigns_a_field(a, b, x):
+    a[0]["a"] = x
+    return b[0]["a"] * x
+
+
+def appends(a, b, x):
+    a.append(np.full(2, x))
+    return b[-1][0] * x
+
+
+def sets_a_key(a, b, x):
+    a["k"] = x
+    return b["k"] * x
+
+
+def _made_dict():
+    found = numba.typed.Dict()
+    found["k"] = 2.0
+    return found
+
+
+IN_TWO_PLACES = [
+    (assigns_an_attribute, lambda: Cell(2.0)),
+    (assigns_a_field, points),
+    (appends, lambda: numba.typed.List([np.ones(2), np.ones(2)])),
+    (sets_a_key, _made_dict),
+]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(("f", "make"), IN_TWO_PLACES, ids=lambda v: v.__name__)
+def test_one_in_two_places_is_refused_where_it_changes(f, make, compiled):
+    gradient = nbta.value_and_grad(f, argnums=2, compiled=compiled)
+    for _ in range(2):
+        value, slope = gradient(make(), make(), 3.0)
+        expected = f(make(), make(), 3.0)
+        assert value == expected
+        assert slope == (f(make(), make(), 3.5) - f(make(), make(), 2.5))
+        given = make()
+        with pytest.raises(nbta.InvalidArgumentError, match="give a copy"):
+            gradient(given, given, 3.0)
