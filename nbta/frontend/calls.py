@@ -39,6 +39,7 @@ from nbta.frontend import (
     read_views,
     recursion,
     searching,
+    telling,
     typed_containers,
 )
 from nbta.frontend.array_wrappers import (
@@ -216,6 +217,8 @@ def _special_of(function):
     """What stands for a function of Python's."""
     if isinstance(function, identity.Class):
         return None
+    if (tell := telling.teller(function)) is not None:
+        return functools.partial(tell, function)
     try:
         return _SPECIAL.get(function)
     except TypeError:  # it has no hash
@@ -1295,18 +1298,6 @@ def _is_zero(value):
     return type(value) is int and value == 0
 
 
-def _print(*values, **options):
-    """``print``: when the function runs, where only that knows a value, or whether to print."""
-    if any(isinstance(value, identity.Text | Chosen) for value in values):
-        values = tuple(v if isinstance(v, identity.Text) else identity.Text([(v, -1, "")])
-                       for v in values)  # fmt: skip
-        return effects.show(values, [v for text in values for v in text.values()], options)
-    if native.is_known(values) and not in_trace():
-        return print(*map(native.plain, values), **options)
-    parts = [None if _traced(value) else str(native.plain(value)) for value in values]
-    return effects.show(parts, [native.plain(v) for v in values if _traced(v)], options)
-
-
 def _pow(base, exponent, modulus=None):
     if modulus is None:
         check_division("Pow", base, exponent)
@@ -2237,7 +2228,7 @@ def _special():
         builtins.any: _truth_of_all("any", control.any_of),
         builtins.all: _truth_of_all("all", control.both),
         builtins.isinstance: _isinstance, builtins.next: _next, builtins.iter: _iter,
-        builtins.print: _print, **identity.FUNCTIONS,
+        builtins.print: telling.print_, **identity.FUNCTIONS,
         copy.copy: _copied(copy.copy), copy.deepcopy: _copied(copy.deepcopy),
         np.random.default_rng: functools.partial(made_generator, np.random.default_rng),
         np.ndindex: iteration.ndindex, np.ndenumerate: iteration.ndenumerate,

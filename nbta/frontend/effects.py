@@ -102,7 +102,7 @@ def check_uncaught(holds, message) -> None:
     order.token = assert_holds(order.token, holds, message)
 
 
-def show(parts, values, options) -> None:
-    """Print in a run."""
+def show(parts, values, options, by) -> None:
+    """Let a run print parts, or call another function ``by`` with them."""
     order = order_now()
-    order.token = print_values(order.token, parts, values, options)
+    order.token = print_values(order.token, parts, values, options, by)

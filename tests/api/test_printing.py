@@ -1,6 +1,9 @@
 """`nbta.print`: what a run prints, in order, in both executors."""
 
 import io
+import logging
+import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -233,3 +236,94 @@ def test_fields_without_values(fmt):
     with pytest.raises(nbta.InvalidArgumentError, match="print: fmt has the field") as caught:
         nbta.function(lambda x: nbta.print(x, fmt=fmt))(1.0)
     assert caught.value.reason == "print"
+
+
+LOGGER = logging.getLogger("nbta.tests.printing")
+
+
+def logs(x):
+    LOGGER.info("begin %.1f of %s", x, "all")
+    for i in range(12):
+        x = 1.5 * x
+        if x > 20.0:
+            LOGGER.warning(f"iteration {i}: {x:.2f}")
+            break
+        LOGGER.debug("%d: %s", i, x)
+    if x < 0.0:
+        logging.getLogger(LOGGER.name).log(logging.ERROR, "negative")
+    LOGGER.info("end", stacklevel=1)
+    return x
+
+
+@BOTH
+def test_each_run_logs_what_it_comes_to(caplog, compiled):
+    """The level that a logger has when it runs decides."""
+    gradient = nbta.value_and_grad(logs, compiled=compiled)
+    for level in (logging.INFO, logging.DEBUG, logging.WARNING, logging.INFO):
+        caplog.set_level(level, logger=LOGGER.name)
+        for x in (1.0, 8.0, -3.0, 1.0):
+            gradient(x)
+            caplog.clear()
+            found = gradient(x)
+            told = caplog.messages.copy()
+            caplog.clear()
+            assert found[0] == pytest.approx(logs(x), rel=1e-14)
+            plain = [line for line in caplog.messages if line != "end"]  # the trace's own
+            assert [line for line in told if line != "end"] == plain
+
+
+def warns(x):
+    if x < 0.0:
+        warnings.warn("negative", RuntimeWarning, stacklevel=2)
+    if x > 5.0:
+        warnings.warn(f"{x} is large", stacklevel=1)
+    return x * x
+
+
+@BOTH
+def test_each_run_warns_where_it_comes_to_it(compiled):
+    gradient = nbta.grad(warns, compiled=compiled)
+    gradient(1.0)
+    with pytest.warns(RuntimeWarning, match="^negative$") as found:
+        assert gradient(-1.0) == -2.0
+    assert found[0].filename == __file__
+    with pytest.warns(UserWarning, match=r"^7\.0 is large$"):
+        gradient(7.0)
+    with pytest.warns(UserWarning, match=r"^8\.0 is large$"):
+        gradient(8.0)
+
+
+@BOTH
+def test_text_that_is_written_to_the_terminal(capsys, compiled):
+    def writes(x):
+        for i in range(10):
+            if i % 4 == 1:
+                sys.stdout.write(f"{i}: {x}\n")
+                sys.stderr.write("odd\n")
+            x = 0.5 * x
+        sys.stdout.flush()
+        return x
+
+    taken = nbta.function(writes, compiled=compiled)
+    assert printed(capsys, taken, 8.0) == "1: 4.0\n5: 0.25\n9: 0.015625\n"
+    taken(8.0)
+    assert capsys.readouterr().err == "odd\n" * 3
+
+
+def test_files_that_a_function_makes():
+    """What it prints to them is there when it reads them."""
+
+    def counted(x):
+        file = io.StringIO()
+        for i in range(20):
+            print(i, file=file)
+        return x * len(file.getvalue())
+
+    def of_the_run(x):
+        file = io.StringIO()
+        print(x, file=file)
+        return x * len(file.getvalue())
+
+    assert nbta.value_and_grad(counted)(2.0) == (counted(2.0), 50.0)
+    with pytest.raises(nbta.UnimplementedError, match="a file that the function opens or makes"):
+        nbta.grad(of_the_run)(2.0)

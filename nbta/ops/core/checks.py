@@ -66,15 +66,15 @@ AWAIT = define(
 )
 
 
-def _infer_print(token, *values, parts, end):
+def _infer_print(token, *values, parts, end, by):
     return Spec(TOKEN, ())
 
 
-def _evaluate_print(token, *values, parts, end):
+def _evaluate_print(token, *values, parts, end, by):
     values = iter(value[()] for value in values)
     shown = [next(values) if part is None else part(values) if callable(part) else part
              for part in parts]  # fmt: skip
-    print(*shown, **dict(end))
+    by(*shown, **dict(end))
     return np.asarray(token)
 
 
@@ -208,13 +208,14 @@ def computed(token, values):
     return apply(AWAIT, [token, *values])
 
 
-def print_values(token, parts, values, end):
-    """The token after what prints parts.
+def print_values(token, parts, values, end, by=print):
+    """The token after what prints parts, or tells them in another way: by calling ``by``.
 
     A part is a text; None for the next one of the values; or a function that takes what it needs of
     an iterator over these, and gives what is printed.
     """
-    return apply(PRINT, [token, *values], {"parts": tuple(parts), "end": tuple(end.items())})
+    attrs = {"parts": tuple(parts), "end": tuple(end.items()), "by": by}
+    return apply(PRINT, [token, *values], attrs)
 
 
 def checked(x, holds, message):
