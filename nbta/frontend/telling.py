@@ -73,9 +73,7 @@ def _warn(_, message, category=UserWarning, *_others, **_options):
     place, registry = of_caller(), {}
 
     def warn(message):
-        warnings.warn_explicit(
-            message, category, place.filename, place.line, place.module, registry
-        )
+        warnings.warn_explicit(message, category or UserWarning, *place, registry=registry)
 
     if _is_told_now([message]):
         warn(message)
