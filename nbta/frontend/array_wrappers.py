@@ -29,6 +29,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from nbta import shapes
 from nbta.classes import node_of, objects_in
 from nbta.control.control_flow import cond
+from nbta.dtypes import check_plain
 from nbta.errors import InvalidArgumentError, invalid
 from nbta.frontend import native, picking
 from nbta.frontend.naturals import is_natural
@@ -1806,6 +1807,8 @@ def wrapped(value, label=None):
         data = value.kind == "data" and value.spec.rank != 0 and value.weak is None
         return ArrayWrapper(value, label) if data else value
     if isinstance(value, np.ndarray):
+        if type(value) is not np.ndarray:
+            check_plain(f"{here()}: {label or 'a value'}", value)
         return ArrayWrapper(np.asarray(value), label) if value.ndim else value[()]
     if type(value) in (tuple, list):
         return type(value)(wrapped(part, label) for part in value)

@@ -39,6 +39,7 @@ from nbta.frontend import (
     read_views,
     recursion,
     searching,
+    stencils,
     telling,
     typed_containers,
 )
@@ -341,15 +342,11 @@ def _partial(function, args, kwargs):
 
 
 def _stencil(function, args, kwargs):
-    """A call of a function of ``numba.stencil``: Numba knows how far its kernel reaches."""
+    """A call of a function of ``numba.stencil``."""
     if native.is_known((args, kwargs)):
-        return function(*args, **kwargs)
-    message = (
-        f"{here()}: {function.kernel_ir.func_id.func_name} is a function of numba.stencil, which "
-        f"nbta does not take where only the run knows a value; write a loop over the items, or "
-        f"slices such as a[2:] + a[:-2]"
-    )
-    raise UnimplementedError(message)
+        return wrapped(function(*native.plain(args), **native.plain(kwargs)))
+    with as_numba():
+        return _converted(followed.stencil, stencils.unrolled(function, args, **kwargs), {})
 
 
 def _universal(function, args, kwargs):
@@ -1988,6 +1985,28 @@ def _ndim(array):
     return array.ndim if isinstance(array, Tensor) else NotImplemented
 
 
+def _isscalar(element):
+    if isinstance(element, Tensor):
+        return not isinstance(element, ArrayWrapper) and element.ndim == 0
+    return np.isscalar(element)
+
+
+def _by_dtypes(function):
+    """A function of NumPy's that asks arrays and numbers for their dtypes alone."""
+
+    def called(*arrays):
+        return function(*map(_sample, arrays))
+
+    return called
+
+
+def _sample(value):
+    """Something of the dtype of an array or number, and as weak as that."""
+    if not isinstance(value, Tensor):
+        return value
+    return value.weak(0) if value.weak else np.zeros((1,) * (value.ndim or 0), value.dtype)[()]
+
+
 def _put_along_axis(arr, indices, values, axis):
     arr.check_writable()
     given = native.plain(indices), native.plain(values)
@@ -2128,8 +2147,9 @@ _OF_NUMPY = {
     "require": _require, "reshape": _reshape, "transpose": _transpose, "size": _size,
     "shape": _shape, "einsum": _einsum, "fill_diagonal": _fill_diagonal, "copyto": _copyto,
     "fromiter": _fromiter, "arange": _arange,
-    "ndim": _ndim, "put_along_axis": _put_along_axis, "put": _put, "putmask": _putmask,
-    "place": _place,
+    "result_type": _by_dtypes(np.result_type), "common_type": _by_dtypes(np.common_type),
+    "ndim": _ndim, "isscalar": _isscalar, "put_along_axis": _put_along_axis, "put": _put,
+    "putmask": _putmask, "place": _place,
     "atleast_1d": _atleast(1), "atleast_2d": _atleast(2), "atleast_3d": _atleast(3),
     "append": _append, "rot90": _rot90, "matrix_transpose": _matrix_transpose,
     "meshgrid": _meshgrid, "rollaxis": _rollaxis, "identity": _identity,

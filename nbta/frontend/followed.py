@@ -186,6 +186,43 @@ def interpolated(owner, attribute, call, x, nu=0, extrapolate=None):
 # Functions of Python's modules, of which C's are what Python calls.
 
 
+class Relative:
+    """An array as the kernel of a stencil has it: its indices count from the kernel's item."""
+
+    def __init__(self, array, place):
+        self.array, self.place = array, place
+
+    def __getitem__(self, key):
+        keys = key if isinstance(key, tuple) else (key,)
+        return self.array[tuple(map(_from_place, self.place, keys))]
+
+
+def _from_place(place, key):
+    if isinstance(key, slice):
+        return slice(place + key.start, place + key.stop)
+    return place + key
+
+
+def stencil(kernel, args, relative, border, cval, dtype, out):
+    """A call of a function of `numba.stencil`; see `nbta.frontend.stencils`."""
+    first = args[0]
+    found = np.full(first.shape, cval, dtype) if out is None else out
+    if out is not None and cval is not None:
+        out[...] = cval
+
+    def along(axis, place):
+        if axis == len(border):
+            pairs = zip(args, relative, strict=True)
+            found[place] = kernel(*[Relative(a, place) if moves else a for a, moves in pairs])
+            return
+        before, after = border[axis]
+        for k in range(before, first.shape[axis] - after):
+            along(axis + 1, (*place, k))
+
+    along(0, ())
+    return found
+
+
 def heappush(heap, item):
     """`heapq.heappush`."""
     heap.append(item)

@@ -428,10 +428,16 @@ GENERALIZED = _private(
     "they would be refused where only the run knows a value",
     "types",
 )
+ConstantInferenceError = _private(
+    "numba.core.errors.ConstantInferenceError",
+    "an index in a kernel of `numba.stencil` is no constant",
+    "such kernels would be refused by an error of Numba's",
+)
 STENCIL = _private(
     "numba.stencils.stencil.StencilFunc",
-    "functions of `numba.stencil` are refused by name where only the run knows a value",
-    "they would end in an error of Numba's that says nothing of it",
+    "kernels of `numba.stencil` are followed by their source",
+    "stencils would end in an error of Numba's where only the run knows a value",
+    "get_return_type",
 )
 _signatures = _private(
     "numba.np.ufunc.sigparse",
@@ -736,6 +742,30 @@ def layer_is_installed(name) -> bool:
         return module is not None and bool(import_module(f"numba.np.ufunc.{module}"))
     except ImportError:
         return False
+
+
+def kernel_indices(function, names):
+    """The constant indices with which the kernel of a stencil reads some of its arguments.
+
+    Tuples; None where an index is no constant.
+    """
+    kernel, found = function.kernel_ir, set()
+    for block in kernel.blocks.values():
+        for each in [*block.find_exprs("getitem"), *block.find_exprs("static_getitem")]:
+            if getattr(kernel.get_definition(each.value), "name", None) not in names:
+                continue
+            try:
+                index = kernel.infer_constant(each.index) if each.op == "getitem" else each.index
+            except ConstantInferenceError:
+                return None
+            found.add(index if isinstance(index, tuple) else (index,))
+    return found
+
+
+def kernel_type(function, kinds):
+    """The dtype that the kernel of a stencil gives for arguments of some types."""
+    function._typingctx.refresh()
+    return as_dtype(function.get_return_type(kinds)[0].dtype)
 
 
 class Universal(NamedTuple):

@@ -38,7 +38,10 @@ def generator(x):
 
 @numba.stencil
 def neighbours(a):
-    return a[-1] + a[1]
+    total = 0.0
+    for k in range(2):
+        total += a[k]
+    return total
 
 
 def calls_a_stencil(x):
@@ -249,7 +252,7 @@ REFUSED = {
     makes_a_tuple: "only the run knows how many items this tuple has; use list(...)",
     asks_which_list_it_is: "`is` compares objects of which one is chosen",
     asks_which_object_it_is: "`is` compares objects of which one is chosen",
-    calls_a_stencil: "neighbours is a function of numba.stencil",
+    calls_a_stencil: "has indices that are no constants",
     deletes_an_item_of_a_dict: "dict['q'] is given a value, or deleted",
     takes_from_a_generator_in_a_loop: "takes items of a generator that was made before it",
     appends_tuples_of_two_lengths: "an item that is no tuple of 2",

@@ -41,3 +41,44 @@ def test_each_dtype_gives_numpys(name):
             tol = 1e-12 if tight or other.dtype == np.float64 else 1e-5
             tol = 2e-3 if other.dtype == np.float16 else tol
             np.testing.assert_allclose(one, other, rtol=tol, atol=tol, err_msg=f"{name} {code}")
+
+
+def with_a_matrix(x):
+    return np.sum(np.matrix([[1.0, 2.0], [3.0, 4.0]]) * x.reshape(2, 1))
+
+
+def squares_a_matrix(x):
+    m = np.matrix(np.eye(2) + 1.0)
+    return np.sum(m * m) * x[0]
+
+
+def with_a_mask(x):
+    return np.ma.masked_array([1.0, 2.0], [False, True]).sum() * x[0]
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+@pytest.mark.parametrize("f", [with_a_matrix, squares_a_matrix, with_a_mask])
+def test_arrays_of_another_meaning_are_refused_where_they_are_made(f):
+    for compiled in (False, True):
+        with pytest.raises(nbta.InvalidArgumentError, match="which would be lost") as caught:
+            nbta.grad(f, compiled=compiled)(np.array([1.5, 2.0]))
+        assert caught.value.reason == "subclass"
+
+
+ASKING = [
+    lambda x: np.zeros(3, np.result_type(x, np.float32)) + x[:3],
+    lambda x: np.zeros(2, np.result_type(x[0], 1, len(x))) + x[:2],
+    lambda x: np.zeros(2, np.result_type(len(x), np.int8)),
+    lambda x: np.zeros(2, np.result_type(x.astype(np.float32), 1.5)),
+    lambda x: np.zeros(3, np.common_type(x, x.astype(complex))),
+    lambda x: x * (2 if np.isscalar(x) else 3) * (5 if np.isscalar(x[0]) else 7),
+    lambda x: x * (2 if np.isscalar(x.sum()) else 3) * (5 if np.isscalar(len(x)) else 7),
+]
+
+
+@pytest.mark.parametrize("f", ASKING, ids=range(len(ASKING)))
+def test_functions_that_ask_for_dtypes(f):
+    x = np.arange(1.0, 5.0)
+    found, expected = nbta.function(f, compiled=False)(x), f(x)
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
