@@ -353,10 +353,20 @@ def assigned_and_rebound(x):
     return state
 
 
-@pytest.mark.parametrize("f", [aliased_by_a_loop, aliased_by_a_branch, assigned_and_rebound])
-def test_one_object_or_another_is_not_changed(f):
+LONG = np.ones(5000)
+
+
+@pytest.mark.parametrize(
+    ("f", "x"), [(aliased_by_a_loop, X), (aliased_by_a_branch, X), (assigned_and_rebound, LONG)]
+)
+def test_one_object_or_another_is_not_changed(f, x):
     with pytest.raises(nbta.InvalidArgumentError, match=r"State\.position is assigned, and only"):
-        nbta.function(f)(X)
+        nbta.function(f)(x)
+
+
+def test_python_follows_few_objects():
+    for n in (3, 5):
+        assert nbta.function(assigned_and_rebound)(LONG[:n]) == assigned_and_rebound(LONG[:n])
 
 
 @dataclass
