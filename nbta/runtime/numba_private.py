@@ -428,11 +428,6 @@ GENERALIZED = _private(
     "they would be refused where only the run knows a value",
     "types",
 )
-ConstantInferenceError = _private(
-    "numba.core.errors.ConstantInferenceError",
-    "an index in a kernel of `numba.stencil` is no constant",
-    "such kernels would be refused by an error of Numba's",
-)
 STENCIL = _private(
     "numba.stencils.stencil.StencilFunc",
     "kernels of `numba.stencil` are followed by their source",
@@ -756,7 +751,7 @@ def kernel_indices(function, names):
                 continue
             try:
                 index = kernel.infer_constant(each.index) if each.op == "getitem" else each.index
-            except ConstantInferenceError:
+            except NumbaError:
                 return None
             found.add(index if isinstance(index, tuple) else (index,))
     return found

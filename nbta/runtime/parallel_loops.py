@@ -128,7 +128,8 @@ def _behind(expression, typemap, calltypes) -> list:
     """Types of what a call of such a function calls."""
     if not (isinstance(expression, ir.Expr) and expression.op == "call"):
         return []
-    kinds = CALLED_BEHIND.get(_key(typemap[expression.func.name]))
+    # Numba has given what the function's own loops call another name; these loops tell of it.
+    kinds = CALLED_BEHIND.get(_key(typemap.get(expression.func.name)))
     return [] if kinds is None else kinds(calltypes[expression].args)
 
 

@@ -230,13 +230,14 @@ def nested(ta, rows, columns):
             ta.write(i * columns + j, float(i))
 
 
-@njit(parallel=True, cache=True)
+# Not in a cache: while Numba compiles the one, it has forgotten names of the other's loop.
+@njit(parallel=True)
 def called_loop(ta, first, count):
     for j in prange(count):
         ta.write(first + j, 1.0)
 
 
-@njit(parallel=True, cache=True)
+@njit(parallel=True)
 def loops_in_calls(ta, rows, columns):
     for i in prange(rows):
         called_loop(ta, i * columns, columns)
