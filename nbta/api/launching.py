@@ -12,12 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from nbta.api.static import Fixed
+from nbta.api.static import Fixed, is_constant
 from nbta.classes import node_of
 from nbta.compiler.written_calls import is_inlined, listed, written_out
 from nbta.graph.lengths import ValueLook
+from nbta.ops.core.dispatch import as_array
 from nbta.structure import leaves
 
+#: Up to where each whole number is a float.
+_EXACT = 2**53
 _NUMBERS = np.ndarray | np.generic | int | float | complex
 
 
@@ -38,10 +41,14 @@ class Launcher:
         What the function counts on: by `nbta.graph.lengths.Look`, what that sees.
     apart : list of tuple of int
         Pairs of inputs that may not be one array.
+    lying_apart : set of int
+        Inputs whose items lie in another order than C's; others of the kind do so, too.
     now : callable, optional
         Gives further inputs, from outside; see `nbta.frontend.outside.Looking`.
     objects_apart : bool
         Whether no two lists, dicts or objects of the arguments may be one.
+    taken_apart : callable, optional
+        What gave ``arguments`` for those of the call, which have parts of their own.
     """
 
     def __init__(
@@ -52,12 +59,16 @@ class Launcher:
         result: Any,
         looks: Any,
         apart: Any,
+        lying_apart: Any = frozenset(),
         now: Any = None,
         objects_apart: bool = False,
+        taken_apart: Any = None,
     ) -> None:
         self.executable = executable
         self._specs, self._result = specs, result
-        source = self._source = _Source([spec.dtype for spec in specs])
+        source = self._source = _Source([spec.dtype for spec in specs], lying_apart)
+        if taken_apart is not None:
+            source.open_with(taken_apart)
         source.take_call(*arguments)
         source.check(looks)
         if now is not None:
@@ -66,6 +77,7 @@ class Launcher:
         if objects_apart:
             source.keep_objects_apart()
         self._same = source.text("return True"), source.names
+        source.take_copies()
         lines, names, values = written_out(executable, source.leaves, source.numbers)
         packed, more = _packing(result, values)
         text = source.text(*lines, f"return {packed}")
@@ -109,9 +121,12 @@ def _defined(source: str, names: dict[str, Any]) -> Any:
 def _of_dtype(array: Any, dtype: Any) -> Any:
     """An array of a dtype; None where it is of another.
 
-    Arrays from pickles have dtype objects of their own.
+    Arrays from pickles have dtype objects of their own; those from files may have another order of
+    bytes.
     """
-    return array.view(dtype) if array.dtype == dtype else None
+    if array.dtype == dtype:
+        return array.view(dtype)
+    return array.astype(dtype) if array.dtype.newbyteorder("=") == dtype else None
 
 
 class _Source:
@@ -127,11 +142,11 @@ class _Source:
         The dtypes of those that are numbers and no arrays, by variable.
     """
 
-    def __init__(self, dtypes: Any) -> None:
+    def __init__(self, dtypes: Any, lying_apart: Any) -> None:
         self.names: dict[str, Any] = {"ndarray": np.ndarray}
         self.leaves: list[str] = []
         self.numbers: dict[str, Any] = {}
-        self._dtypes = iter(dtypes)
+        self._dtypes, self._lying_apart = iter(dtypes), lying_apart
         self._lines: list[str] = []
         self._values: list[str] = []
         self._objects: list[str] = []
@@ -143,7 +158,7 @@ class _Source:
 
     def copy(self) -> _Source:
         """One with the same lines, to which others may be added."""
-        made = _Source(())
+        made = _Source((), self._lying_apart)
         made.names, made.numbers = dict(self.names), dict(self.numbers)
         made.leaves, made._lines = list(self.leaves), list(self._lines)
         made._values = list(self._values)
@@ -162,6 +177,10 @@ class _Source:
 
     def _unless(self, condition: str) -> None:
         self._lines.append(f"if not ({condition}): return None")
+
+    def open_with(self, taken_apart: Any) -> None:
+        """Take what a function makes of what a function is called with."""
+        self._lines.append(f"args, kwargs = {self._name(taken_apart)}((args, kwargs))")
 
     def take_call(self, args: Any, kwargs: Any) -> None:
         """Take what a function is called with."""
@@ -198,6 +217,11 @@ class _Source:
         if len(self._objects) > 1:
             ids = ", ".join(f"id({each})" for each in self._objects)
             self._unless(f"len({{{ids}}}) == {len(self._objects)}")
+
+    def take_copies(self) -> None:
+        """Take copies in C's order of what lies in another."""
+        for k in self._lying_apart:
+            self.leaves[k] = self._variable(f"{self.leaves[k]}.copy()")
 
     def take_out(self, gradient: Any, specs: Any) -> list[str] | None:
         """Take arrays to fill for a structure of results, for inputs of some specs.
@@ -252,39 +276,52 @@ class _Source:
             self._take(node.parts, self._variable(f"{made}.parts"), take_leaf)
         elif take_leaf is not None and part is not None:
             take_leaf(part, text)
-        elif isinstance(part, np.ndarray):
-            self._take_array(text)
-        elif isinstance(part, _NUMBERS) and not isinstance(part, bool | str | bytes):
-            self._take_number(part, text)
         elif part is None:
             self._unless(f"{text} is None")
         else:
+            self._take_leaf(part, text)
+
+    def _take_leaf(self, part: Any, text: str) -> None:
+        """Take what is no structure."""
+        if is_constant(part):
             self._values.append(text)
             same = "==" if isinstance(part, str | bytes | Fixed) else "is"
             self._unless(f"{text} {same} {self._name(part)}")
+            return
+        self._unless(f"type({text}) is {self._name(type(part))}")
+        if isinstance(part, np.ndarray):
+            self._take_array(text, part.ndim)
+        elif isinstance(part, _NUMBERS):
+            self._take_number(part, text)
+        else:  # such as a range
+            self._lines.append(f"{text} = {self._name(as_array)}({text})")
+            self._take_array(text, np.ndim(part))
 
     def _take_items(self, part: Any, text: str, take_leaf: Any = None) -> None:
         for k, item in enumerate(part):
             self._take(item, self._variable(f"{text}[{k}]"), take_leaf)
 
-    def _take_array(self, text: str) -> None:
-        self._values.append(text)
-        self.leaves.append(text)
+    def _take_array(self, text: str, ndim: int) -> None:
         dtype, of_dtype = self._name(next(self._dtypes)), self._name(_of_dtype)
         # Arrays without elements have graphs of their own.
-        self._unless(f"type({text}) is ndarray and {text}.size")
+        self._unless(f"{text}.size")
         self._lines += [
             f"if {text}.dtype is not {dtype}:",
             f"    {text} = {of_dtype}({text}, {dtype})",
             f"    if {text} is None: return None",
         ]
+        if len(self.leaves) in self._lying_apart:
+            self._unless(f"{text}.ndim == {ndim} and not {text}.flags.c_contiguous")
+        self._values.append(text)
+        self.leaves.append(text)
 
     def _take_number(self, part: Any, text: str) -> None:
         self._values.append(text)
         self.leaves.append(text)
         self.numbers[text] = dtype = next(self._dtypes)
-        self._unless(f"type({text}) is {self._name(type(part))}")
-        if np.asarray(part).dtype != dtype:
+        if isinstance(part, int) and dtype == np.float64:  # by a signature
+            self._unless(f"{-_EXACT} <= {text} <= {_EXACT}")
+        elif np.asarray(part).dtype != dtype:
             self._lines.append("return None")
         elif isinstance(part, int):  # others are arrays of objects, or of another dtype
             limits = np.iinfo(dtype)

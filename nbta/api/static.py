@@ -49,6 +49,14 @@ def unfixed(leaf: Any) -> Any:
     return leaf.value if isinstance(leaf, Fixed) else leaf
 
 
+def is_constant(leaf: Any) -> bool:
+    """Whether a leaf of arguments is part of a graph as it is, and does not become an array.
+
+    These are truth values, texts, functions and static arguments.
+    """
+    return isinstance(leaf, bool | str | bytes | Fixed) or callable(leaf) or leaf is Ellipsis
+
+
 class Static:
     """Which arguments of a function are static.
 

@@ -18,7 +18,7 @@ from numba import types
 from nbta import shapes
 from nbta.api.filling import fill, takes_out
 from nbta.api.launching import Launcher
-from nbta.api.static import Fixed, Static, unfixed
+from nbta.api.static import Static, is_constant, unfixed
 from nbta.classes import node_of, not_rebuilt
 from nbta.compiler.executable import no_collection
 from nbta.compiler.phases import phase
@@ -102,12 +102,10 @@ def _named_leaves(value: Any) -> Any:
 
 def as_leaf(path: str, value: Any) -> Any:
     """Arrays and numbers as arrays; truth values and texts as they are."""
-    if isinstance(value, bool | str | bytes | Fixed):
-        return value
     if isinstance(value, TensorArray):
         message = f"{path}: a TensorArray cannot be passed to a traced function; give its stack()"
         raise invalid("tensor_array", message)
-    if callable(value) or value is Ellipsis:
+    if is_constant(value):
         return value
     check_plain(path, value)
     try:
@@ -384,7 +382,7 @@ class Function(Sent, Generic[P, R]):
             with no_collection():  # a new graph has many objects that stay
                 trace, arrays = self.bound(structure)
             result = trace.run(arrays, self._compiled)
-            self._launchers = trace.launcher(taken_apart(structure), self._launchers)
+            self._launchers = trace.launcher(structure, self._launchers)
             return self._of(result)
         except Exception as error:
             leaving(error)
@@ -1178,7 +1176,8 @@ class _Trace:
         numbers = {id(array): (k, tensor) for k, (array, tensor) in pairs}
         self.outside = self.graph.outside = outside(numbers)
         self.arguments = len(arguments)
-        self._lie_apart = any(map(lies_apart, values))
+        self._refused_kinds: set[Any] = set()  # of arguments for which there is no short way
+        self._lying_apart = {k for k, array in enumerate(arrays) if lies_apart(array)}
 
     def make(self, f: Any) -> None:
         """Trace a function."""
@@ -1269,7 +1268,6 @@ class _Trace:
         if (
             compiled is None
             or self._exact
-            or self._lie_apart  # others of the kind do not
             or self.runner.generators  # they go back to where they were where it gives up
             or (self._signed and truths)  # which are arrays by the signature
             or not all(isinstance(result, Tensor) for result in outputs)
@@ -1279,6 +1277,10 @@ class _Trace:
         same = (other for other, _ in others if other.executable is compiled.executable)
         if any(other.fits(*structure) for other in same):
             return others  # it knows them, but refused where they are in memory, or their result
+        kinds = tuple((type(leaf), getattr(leaf, "dtype", None)) for leaf in leaves(structure))
+        if kinds in self._refused_kinds:
+            return others
+        whole, structure = structure, taken_apart(structure)
         specs = [tensor.spec for tensor in self.inputs[: self.arguments]]
         looks, now = self.lengths.known, None if self.looking.is_empty else self.looking.at_launch
         made = Launcher(
@@ -1288,9 +1290,14 @@ class _Trace:
             self.result,
             looks,
             self.apart,
+            self._lying_apart,
             now,
             self._changes,
+            None if structure is whole else taken_apart,
         )
+        if not made.fits(*whole):
+            self._refused_kinds.add(kinds)
+            return others
         return [(made, (self, self.runner.shapes)), *others[: _LAUNCHERS - 1]]
 
 

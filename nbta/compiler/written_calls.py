@@ -7,7 +7,7 @@ arrays that a workspace keeps and name everything else.
 
 import numpy as np
 
-from nbta.runtime.intrinsics import OK
+from nbta.runtime.intrinsics import LAYOUT, OK, STATUSES
 
 
 def is_inlined(executable):
@@ -45,13 +45,27 @@ def written_out(executable, inputs, numbers, given=None):
     return *_inlined(executable, inputs, numbers, results, given or {}), results
 
 
+#: Whether a call was left, before it did anything, for how an array lies in memory.
+_LIES_APART = f"status != {OK} and status % {STATUSES} == {LAYOUT}"
+
+
+def _dense(arrays):
+    """Arrays, with copies of vectors that have gaps; lines are not for matrices in other orders."""
+    return [a.copy() if a.ndim == 1 and not a.flags.carray else a for a in arrays]
+
+
 def _called(executable, inputs, numbers):
     """Lines that call `run`."""
-    names = {"run": executable.run, "asarray": np.asarray}
+    names = {"run": executable.run, "asarray": np.asarray, "dense": _dense}
     names |= {f"d_{name}": dtype for name, dtype in numbers.items()}
     given = "".join(f"{name}, " for name in inputs)
     made = [f"{name} = asarray({name}, d_{name})" for name in numbers]
-    return [*made, f"status, values, _ = run(({given}))", f"if status != {OK}: return None"], names
+    return [
+        *made,
+        f"status, values, _ = run(({given}))",
+        f"if {_LIES_APART}: status, values, _ = run(dense(({given})))",
+        f"if status != {OK}: return None",
+    ], names
 
 
 def _inlined(executable, inputs, numbers, results, given_results):
@@ -69,6 +83,7 @@ def _inlined(executable, inputs, numbers, results, given_results):
     filled = [f"n_{y}" if y in found else y for y in results]
     ids = ", ".join(f"i_{x[2:]}" if x in kept else f"id({x})" for x in given + filled)
     unpacked = "".join(f", {name}" for name in [*kept, *(f"i_{name[2:]}" for name in kept)])
+    arrays_in = [name for name in given if name not in kept]
     lines = [
         "try: work = free.pop()",
         "except IndexError: work = borrow()",
@@ -79,6 +94,10 @@ def _inlined(executable, inputs, numbers, results, given_results):
         "try:",
         f"    give({ids})",
         "    status = function(at)",
+        f"    if {_LIES_APART}:",
+        f"        [{listed(arrays_in)}] = dense(({listed(arrays_in)}))",
+        f"        give({ids})",
+        "        status = function(at)",
         "except BaseException as error: leave(work, error)",
         f"if status != {OK} or work.is_used:",
         f"    status, values = finish(work, status, ({listed(given)}), ({listed(filled)}))",
@@ -95,7 +114,7 @@ def _inlined(executable, inputs, numbers, results, given_results):
         "free": executable.free, "borrow": executable.borrow, "dtypes": list(kept.values()),
         "key": " ".join(dtype.str for dtype in kept.values()),  # whose hash is computed once
         "empty": np.empty, "shapes": shapes, "function": executable.function,
-        "leave": executable.leave, "finish": executable.finish,
+        "leave": executable.leave, "finish": executable.finish, "dense": _dense,
         **{f"d_{y}": outputs[int(y[1:])].dtype for y in made}, "settle": _settle,
     }  # fmt: skip
 
