@@ -285,8 +285,11 @@ class _Source:
         """Take what is no structure."""
         if is_constant(part):
             self._values.append(text)
-            same = "==" if isinstance(part, str | bytes | Fixed) else "is"
-            self._unless(f"{text} {same} {self._name(part)}")
+            if isinstance(part, str | bytes | Fixed):
+                kind = self._name(type(part))
+                self._unless(f"type({text}) is {kind} and {text} == {self._name(part)}")
+            else:
+                self._unless(f"{text} is {self._name(part)}")
             return
         self._unless(f"type({text}) is {self._name(type(part))}")
         if isinstance(part, np.ndarray):

@@ -769,6 +769,10 @@ class _Variable(_Place):
             self.value = code.local(value.item, spec.dtype, "v")
             return
         self._fixed = _keeps_shape(variable)
+        self._is_kept = variable.is_kept
+        if self._is_kept:  # the body reads it where it is
+            self.value = value
+            return
         found = array_code.kept_in_slots(code, parameter.graph, following, first)
         if found is not None and self._fixed:
             self._array, place = found
@@ -796,7 +800,8 @@ class _Variable(_Place):
     @property
     def may_change(self):
         """See `_Place.may_change`."""
-        return isinstance(self.value, Block) and not self.is_view and self._fixed
+        own = isinstance(self.value, Block) and not self.is_view and not self._is_kept
+        return own and self._fixed
 
     @property
     def may_rotate(self):
@@ -1164,8 +1169,12 @@ class Emitter(Code):
 
     def is_free(self, base) -> bool:
         """Whether nothing to come uses what is in a buffer now."""
+        return not self._needed_on(base)
+
+    def _needed_on(self, base):
+        """The tensors that are in a buffer now and that something to come uses."""
         tensors = self._on_base[base]
-        return not any(self.needs_items(t) and _base(self.values.get(t)) is base for t in tensors)
+        return [t for t in tensors if self.needs_items(t) and _base(self.values.get(t)) is base]
 
     @contextmanager
     def variables(self, values):
@@ -1239,7 +1248,7 @@ class Emitter(Code):
 
     def _keep_parts(self, block):
         """Copy what is still needed of parts of a block, where the block itself is to change."""
-        tensors = [t for t in self._on_base[block.base] if self.needs_items(t)]
+        tensors = self._needed_on(block.base)
         parts = [t for t in tensors if self._is_part(t, block)]
         if parts and len(parts) == len(tensors):
             for tensor in sorted(parts, key=lambda t: t.op.number):

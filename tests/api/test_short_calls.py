@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 import pytest
+from fuzz.ways import in_python
 
 import nbta
 from nbta.api.tracing import Function
@@ -19,6 +20,7 @@ def layers(w, x):
     return total
 
 
+SLOW = pytest.mark.slow
 W, X = np.arange(12.0).reshape(3, 4) / 7, np.array([0.5, -1.0, 2.0, 0.25])
 
 
@@ -244,3 +246,55 @@ def test_whole_numbers_for_floats_of_a_signature(monkeypatch):
     for _ in range(3):
         np.testing.assert_array_equal(f(2, np.array([2, 4])), [1.0, 2.0])
         np.testing.assert_array_equal(in_short(monkeypatch, f, 2, X), X / 2)
+
+
+def drawn(random):
+    """An argument of each kind, of random values and lengths."""
+    n = random.choice([0, 1, 2, 3, 5])
+    items, wide = random.normal(size=n), random.normal(size=(2, 2 * n + 1))
+    return {
+        "float": float(random.normal()), "int": int(random.integers(-5, 5)), "huge": 2**70,
+        "float64": np.float64(random.normal()), "float32": np.float32(random.normal()),
+        "int8": np.int8(3), "uint64": np.uint64(2**63 + 5), "no axes": np.array(random.normal()),
+        "vector": items, "gaps": wide[0, : 2 * n : 2], "backwards": items[::-1],
+        "floats": items.astype("f4"), "integers": np.arange(n), "truths": items > 0,
+        "other order": items.astype(items.dtype.newbyteorder()), "matrix": wide.copy(),
+        "Fortran": np.asfortranarray(wide), "columns": wide[:, : 2 * n : 2], "transposed": wide.T,
+        "list": list(items), "tuple": tuple(items), "lists": [list(items)] * 2, "range": range(n),
+        "memory": memoryview(items), "library": array.array("d", items), "frozen": frozen(items),
+        "true": True, "false": np.bool_(False), "none": None, "bytes": b"ab",
+        "text": "abc"[: random.integers(0, 4)], "complex": 1 + 2j,
+    }  # fmt: skip
+
+
+def by_kind(x, other):
+    if other is None:
+        return x * 2.0
+    if isinstance(other, str | bytes):
+        return x * (len(other) + 1)
+    return x * np.sum(np.abs(np.asarray(other)) * 1.0) + x * x
+
+
+def outcome(f, *args):
+    """What a call gives, or how it fails."""
+    try:
+        return f(*args)
+    except nbta.NbtaError as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(k, marks=SLOW) for k in range(2, 12))])
+def test_random_kinds_by_turns(seed):
+    random = np.random.default_rng(seed)
+    fast, slow = (nbta.value_and_grad(by_kind, compiled=how) for how in (True, False))
+    kinds = random.choice(list(drawn(random)), 6)
+    with in_python():
+        for _ in range(30):
+            given, x = drawn(random)[random.choice(kinds)], float(random.normal())
+            found, expected = outcome(fast, x, given), outcome(slow, x, given)
+            if isinstance(expected[0], type):
+                assert found == expected
+                continue
+            np.testing.assert_allclose(found, expected, rtol=1e-5)  # sums of float32
+            np.testing.assert_allclose(found[0], by_kind(x, given), rtol=1e-5)
+            assert [value.dtype for value in found] == [value.dtype for value in expected]

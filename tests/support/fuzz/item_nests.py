@@ -145,7 +145,7 @@ def arguments():
 
 
 @contextmanager
-def _as_loops():
+def as_loops():
     """Iterations of short loops are not made one by one by Python."""
     before, control.UNROLLED = control.UNROLLED, 1
     try:
@@ -171,7 +171,7 @@ def check(program, machine_code=False, counts=None):
     """`DisagreementError` where a derivative is not that of differences, or differs compiled."""
     counts = {} if counts is None else counts
     f, given, found = program.function(), arguments(), {}
-    with _as_loops(), np.errstate(all="ignore"):
+    with as_loops(), np.errstate(all="ignore"):
         for compiled in (False, True):
             ways = _ways(f, program.second, compiled)
             with executed(machine_code or not compiled):
