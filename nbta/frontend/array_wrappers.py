@@ -1044,11 +1044,14 @@ class ArrayWrapper(Tensor):
         shape = (
             shape if shape is not None else dimensions[0] if len(dimensions) == 1 else dimensions
         )
+        shape = native.plain(shape)
+        shape = shape.tolist() if isinstance(shape, np.ndarray | np.generic) else shape
         if _is_fortran(order):
-            turned = shape[::-1] if isinstance(shape, list | tuple) else shape
-            found = self.transpose()._in_shape(native.plain(turned)).transpose()
+            vector = isinstance(shape, list | tuple) or getattr(shape, "ndim", 0)
+            turned = shape[::-1] if vector else shape
+            found = self.transpose()._in_shape(turned).transpose()
         else:
-            found = self._in_shape(native.plain(shape))
+            found = self._in_shape(shape)
         if copy is False and found.root is not self.root:
             message = (
                 "reshape with copy=False: the items are not contiguous, so that a copy is needed"
