@@ -928,6 +928,9 @@ class ArrayWrapper(Tensor):
 
     def __getitem__(self, key):
         key = picking.as_key(key)
+        if any(map(picking.is_run_truth, _as_tuple(key))):
+            axes, key = picking.without_truths(_as_tuple(key))
+            return self[axes][key]
         rank = _rank_of(key, self.ndim)
         if rank is None and any(type(part) in (bool, np.bool_) for part in _as_tuple(key)):
             axes, key = picking.without_truths(_as_tuple(key))
@@ -961,7 +964,12 @@ class ArrayWrapper(Tensor):
 
     def __setitem__(self, key, value):
         self.check_writable()
-        self.put(native.plain(picking.as_key(key)), native.plain(value))
+        key = picking.as_key(key)
+        if any(map(picking.is_run_truth, _as_tuple(key))):
+            axes, key = picking.without_truths(_as_tuple(key))
+            self[axes][key] = value
+            return
+        self.put(native.plain(key), native.plain(value))
 
     def put(self, key, value) -> None:
         """Replace items."""
