@@ -928,6 +928,9 @@ class ArrayWrapper(Tensor):
 
     def __getitem__(self, key):
         key = picking.as_key(key)
+        if any(map(picking.is_run_truth, _as_tuple(key))):
+            axes, key = picking.without_truths(_as_tuple(key))
+            return self[axes][key]
         rank = _rank_of(key, self.ndim)
         if rank is None and any(type(part) in (bool, np.bool_) for part in _as_tuple(key)):
             axes, key = picking.without_truths(_as_tuple(key))
@@ -961,7 +964,12 @@ class ArrayWrapper(Tensor):
 
     def __setitem__(self, key, value):
         self.check_writable()
-        self.put(native.plain(picking.as_key(key)), native.plain(value))
+        key = picking.as_key(key)
+        if any(map(picking.is_run_truth, _as_tuple(key))):
+            axes, key = picking.without_truths(_as_tuple(key))
+            self[axes][key] = value
+            return
+        self.put(native.plain(key), native.plain(value))
 
     def put(self, key, value) -> None:
         """Replace items."""
@@ -1044,11 +1052,14 @@ class ArrayWrapper(Tensor):
         shape = (
             shape if shape is not None else dimensions[0] if len(dimensions) == 1 else dimensions
         )
+        shape = native.plain(shape)
+        shape = shape.tolist() if isinstance(shape, np.ndarray | np.generic) else shape
         if _is_fortran(order):
-            turned = shape[::-1] if isinstance(shape, list | tuple) else shape
-            found = self.transpose()._in_shape(native.plain(turned)).transpose()
+            vector = isinstance(shape, list | tuple) or getattr(shape, "ndim", 0)
+            turned = shape[::-1] if vector else shape
+            found = self.transpose()._in_shape(turned).transpose()
         else:
-            found = self._in_shape(native.plain(shape))
+            found = self._in_shape(shape)
         if copy is False and found.root is not self.root:
             message = (
                 "reshape with copy=False: the items are not contiguous, so that a copy is needed"

@@ -1162,6 +1162,9 @@ def _len(value):
         return wrapped(cast(native.plain(value.size()), np.int64))  # as in compiled code
     if isinstance(value, Records):
         return value.shape[0]
+    if _is_number(value):
+        kind = identity.called_by_python(value)
+        raise TypeError(f"{here()}: object of type {kind!r} has no len()")
     if isinstance(value, Tensor) and value.ndim:
         return value.shape[0] if value.shape is not None else len(value)
     if isinstance(value, iteration.Indexed):
@@ -1703,11 +1706,16 @@ def _full(shape, fill_value, dtype=None):
     return _constant_array(native.plain(shape), value, np.dtype(_dtype(dtype)))
 
 
+def _is_number(value):
+    """Whether a value is a number of the run, of whose kind NumPy makes arrays without axes."""
+    return identity.is_run_number(value) and value.spec.rank == 0
+
+
 def _like(fill):
     def make(array, dtype=None, shape=None):
         if isinstance(array, Records) and dtype is None:
             return empty_records(array.shape if shape is None else shape, array.dtype)
-        if not isinstance(array, ArrayWrapper):
+        if not (isinstance(array, ArrayWrapper) or _is_number(array)):
             return NotImplemented
         kind = np.dtype(array.dtype if dtype is None else _dtype(dtype))
         if shape is not None:
@@ -1721,7 +1729,7 @@ def _like(fill):
 
 
 def _full_like(a, fill_value, dtype=None, shape=None):
-    if not isinstance(a, ArrayWrapper):
+    if not (isinstance(a, ArrayWrapper) or _is_number(a)):
         return NotImplemented
     return _full(
         a.shape if shape is None else shape, fill_value, a.dtype if dtype is None else dtype

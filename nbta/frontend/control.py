@@ -526,11 +526,23 @@ _RETURN_LAST = (
 )
 
 
+def _has_filled(value):
+    """Whether a value is a list that a loop fills, or a tuple with one in it."""
+    return _is_filled(value) or (type(value) is tuple and any(map(_has_filled, value)))
+
+
 def _check_lists_in(value):
-    """Refuse a tuple of a branch that has a list in it which a loop fills."""
-    if type(value) is tuple and any(map(_is_filled, value)):
+    """Refuse a tuple with a list in it that a loop fills, where the other way has no such one."""
+    if type(value) is tuple and _has_filled(value):
         message = f"{here()}: a branch makes a tuple of a list that a loop fills; {_RETURN_LAST}"
         raise invalid("branches", message)
+
+
+def _parts_of(value):
+    """A value; of a tuple with a list in it that a loop fills, its parts."""
+    if type(value) is not tuple or not _has_filled(value):
+        return [value]
+    return [part for each in value for part in _parts_of(each)]
 
 
 class Outcome:
@@ -539,9 +551,9 @@ class Outcome:
     def __init__(self, values, count, frame):
         self.values = values
         self.arrays = list(values[:count])
-        for part in self.arrays:
-            _check_lists_in(part)
-        found = [v for part in values[:count] if not _is_filled(part) for v in leaves(part)]
+        self._parts = [part for each in self.arrays for part in _parts_of(each)]
+        parts = [part for part in self._parts if not _is_filled(part)]
+        found = [v for part in parts for v in leaves(part)]
         self.contents = {id(v): _content(v) for v in found}
         self.lost = {id(v): v.root.spoiled for v in found if isinstance(v, ArrayWrapper)}
         self.places = frame.places
@@ -549,7 +561,6 @@ class Outcome:
             error = growing(place, old)
             if error is not None:
                 raise error
-        parts = [part for part in self.arrays if not _is_filled(part)]
         held = [each for part in parts for each in containers_in(part)]
         self._times = Counter(map(id, held))
         inner = (each for part in parts for each in containers_in(part) if each is not part)
@@ -563,7 +574,11 @@ class Outcome:
 
     def _as_it_is(self, value):
         """A value with copies of its lists and dicts, as what the block did to them is put back."""
-        held = [] if _is_filled(value) else containers_in(value)
+        if _is_filled(value):
+            return value
+        if _has_filled(value):
+            return tuple(map(self._as_it_is, value))
+        held = containers_in(value)
         if not held or objects_in(value) or not all(map(native.is_python, held)):
             return value
         copied = pack(value, leaves(value))
@@ -577,7 +592,7 @@ class Outcome:
 
     def has_alone(self, made) -> bool:
         """Whether a list was made in the block, and only one variable has it after that."""
-        holders = sum(each is made for each in self.arrays) + self._inner[id(made)]
+        holders = sum(each is made for each in self._parts) + self._inner[id(made)]
         return self.frame.made(made) and holders == 1
 
     def has_twice(self, container) -> bool:
@@ -934,6 +949,8 @@ class _Merge:
             parts = zip(zip(*values, strict=True), zip(*structures, strict=True), strict=True)
             plans = (self._plan(i, *part, (*path, k)) for k, part in enumerate(parts))
             return _Plan("parts", tuple(plans))
+        for value in values:
+            _check_lists_in(value)
         remade = _itself
         if (bounds := _bounds_of(one, other)) is not None:
             step, one, other = bounds
@@ -1166,6 +1183,8 @@ def _goes_by_parts(one, other):
     """
     if type(one) is not tuple or type(other) is not tuple or len(one) != len(other):
         return False
+    if _has_filled(one) or _has_filled(other):
+        return True
     return _unlike(one, other) or not (_is_carried(one) and _is_carried(other))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from nbta.errors import InvalidArgumentError, NbtaError, UnimplementedError, invalid
 from nbta.frontend import control, conversion, effects, native
 from nbta.frontend.array_wrappers import ArrayWrapper, born, wrapped
+from nbta.frontend.identity import called_by_python, is_run_number
 from nbta.frontend.lists import Listing, listing
 from nbta.frontend.maybe import check_keys, used
 from nbta.frontend.outside import seen_by
@@ -673,6 +674,8 @@ def for_(items, body, flags, names, get, set_, changed):
 
 def _go_along(items, body, flags, names, get, set_, changed) -> bool:
     """Trace a `for`; whether Python took item after item of what was given."""
+    if is_run_number(items) and items.spec.rank == 0:
+        raise TypeError(f"{here()}: {called_by_python(items)!r} object is not iterable")
     if isinstance(items, Undefined) or not is_iterable(items):
         iter(items)  # which says that it has none
     found = None if isinstance(items, Unrolled) else indexed(items)

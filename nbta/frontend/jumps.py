@@ -13,7 +13,7 @@ PREFIX = "_nbta_"
 #: How the argument of a body of a `for` is called, before the variable of the loop.
 ITEM = f"{PREFIX}item"
 RESULT, DONE, GIVEN = PREFIX + "result", PREFIX + "returned", PREFIX + "given"
-EARLY = PREFIX + "early"
+EARLY, GIVEN_EARLY = PREFIX + "early", PREFIX + "given_early"
 
 BREAK, CONTINUE, RETURN = "break", "continue", "return"
 _JUMPS = {ast.Break: BREAK, ast.Continue: CONTINUE, ast.Return: RETURN}
@@ -234,8 +234,8 @@ class ReadLast:
         if len(kinds) > 1 or any(isinstance(e, ast.Starred) for v in values for e in _elements(v)):
             return
         [(self.is_tuple, self.count)] = kinds
-        if not (self.is_tuple or any(map(_returns_in_loop, body))):
-            return  # a branch gives one of two lists, or a list and nothing, but no tuple of one
+        if not any(map(_returns_in_loop, body)):
+            return  # a branch gives lists, and tuples of them, but no loop carries both
         made = _made_lists(body)
         for place, column in enumerate(zip(*map(_elements, values), strict=True)):
             given = {each.id if isinstance(each, ast.Name) else None for each in column}
@@ -309,7 +309,7 @@ class Lowering:
         result = [ast.Return(_marker("returned", name(RESULT), *given))]
         if self._last.names:
             first.append(assign(EARLY, ast.Constant(False)))
-            early = assign(RESULT, result[0].value)
+            early = assign(RESULT, _marker("returned", name(GIVEN_EARLY), *given))
             late = assign(RESULT, self._last.whole())
             result = [ast.If(name(EARLY), [early], [late]), ast.Return(name(RESULT))]
         return [*first, *self._block(body, None), *result]
@@ -335,13 +335,14 @@ class Lowering:
             if not self.returns:
                 return [statement]
             made = [assign(DONE, ast.Constant(True))]
-            value = statement.value
+            value, result = statement.value, RESULT
             if self._last.names and statement in self._last.early:
                 made.append(assign(EARLY, ast.Constant(True)))
+                result = GIVEN_EARLY
             elif self._last.names:
                 value = self._last.rest(value)
             if not _is_bare(statement) and value is not None:
-                made.insert(0, assign(RESULT, value))
+                made.insert(0, assign(result, value))
                 made += [assign(GIVEN, ast.Constant(True))] if self._asks else []
         else:
             made = [assign(loop[kind], ast.Constant(True))]

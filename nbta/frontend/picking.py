@@ -44,17 +44,26 @@ def as_key(key):
     return native.together(key) if isinstance(key, list) else key
 
 
+def is_run_truth(part) -> bool:
+    """Whether a part of a key is one truth value that only the run knows."""
+    return isinstance(part, Tensor) and part.dtype.kind == "b" and part.ndim == 0
+
+
 def without_truths(parts):
     """A key with truth values as two: one that makes an axis for each, and one that indexes it.
 
     A single True is an array of indices that names the one item of an axis of its own, and False
-    one that names none.
+    one that names none; one of the run is a mask of that axis.
     """
     axes, found = [], []
     for part in parts:
         if type(part) in (bool, np.bool_):
             axes.append(None)
             found.append(np.zeros(int(part), np.int64))
+            continue
+        if is_run_truth(part):
+            axes.append(None)
+            found.append(reshape(native.plain(part), (1,)))
             continue
         count = part.ndim if is_mask(part) else 1
         axes += [part if part is None or part is Ellipsis else _WHOLE] * count
@@ -229,6 +238,9 @@ def item(x, key):
     """``x[key]``."""
     if native.is_known((x, key)):
         return np.asarray(x)[key]
+    if any(map(is_run_truth, parts := key if isinstance(key, tuple) else (key,))):
+        axes, key = without_truths(parts)
+        return item(getitem(x, axes), key)
     if (put := _last_put(x, key)) is not None and awaited.pass_by(x):
         return put.inputs[1]
     x, key = _with_axes(x, counted(x, key))

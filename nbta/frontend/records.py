@@ -192,8 +192,8 @@ def as_records(value, label=None, wrapper=None):
     _check_apart(value.dtype)
     fields, value = {}, np.asarray(value)  # a text of a single record has its own length
     for name in value.dtype.names:
-        part, own = np.ascontiguousarray(value[name]), f"{label or 'records'}[{name!r}]"
-        part = part.reshape(value[name].shape)  # which made an axis of none
+        # They stay views: what shares memory with other arguments is seen by its address.
+        part, own = value[name], f"{label or 'records'}[{name!r}]"
         if part.dtype.names is not None:
             fields[name] = as_records(part, own, wrapper)
         else:

@@ -16,7 +16,7 @@ import types
 import numpy as np
 
 from nbta.errors import UnimplementedError, invalid, out_of_range
-from nbta.frontend import control, effects, followed, iteration, native, numba_integers
+from nbta.frontend import control, effects, followed, iteration, native, numba_integers, picking
 from nbta.frontend.array_wrappers import (
     ArrayWrapper,
     Attribute,
@@ -341,7 +341,7 @@ def item(array, key, whole=True):
     if (array is np.c_ or array is np.r_) and not native.is_known(key):
         return wrapped(concatenated(native.plain(key), columns=array is np.c_))
     if isinstance(array, Tensor):
-        return wrapped(array[native.plain(key)])
+        return wrapped(picking.item(array, native.plain(key)))
     if _is_chosen_by_run(array, key):
         return item_at(_with_own_lists(array), key)
     method = user_method(array, "__getitem__")

@@ -444,3 +444,46 @@ def test_one_in_two_places_is_refused_where_it_changes(f, make, compiled):
         given = make()
         with pytest.raises(nbta.InvalidArgumentError, match="give a copy"):
             gradient(given, given, 3.0)
+
+
+def changes_the_first(r, other, x):
+    r["a"][2] = x
+    return _sum(other) * x
+
+
+def changes_the_second(other, r, x):
+    return changes_the_first(r, other, x)
+
+
+def _sum(part):
+    return np.sum(part["a"]) if part.dtype.names else np.sum(part)
+
+
+#: Two parts of one array of records, and what makes the array.
+PARTS = [
+    (points, lambda r: r, lambda r: r["a"]),
+    (points, lambda r: r, lambda r: r["b"]),
+    (points, lambda r: r[:4], lambda r: r[2:]),
+    (points, lambda r: r[:3], lambda r: r[3:]),
+    (points, lambda r: r[::-1], lambda r: r["a"][3:]),
+    (bodies, lambda r: r["at"], lambda r: r["at"]["a"]),
+    (bodies, lambda r: r["at"], lambda r: r["mass"]),
+]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("f", [changes_the_first, changes_the_second])
+def test_parts_of_one_array_of_records_are_refused_where_they_share_items(f, compiled):
+    gradient = nbta.value_and_grad(f, argnums=2, compiled=compiled)
+    for make, one, other in PARTS:
+        whole = make()
+        parts = one(whole), other(whole)
+        share = np.shares_memory(parts[0]["a"], parts[1]["a"] if parts[1].dtype.names else parts[1])
+        parts = parts if f is changes_the_first else parts[::-1]
+        if share:
+            with pytest.raises(nbta.InvalidArgumentError, match=r"share items.*give a copy"):
+                gradient(*parts, 3.0)
+        else:
+            value, slope = gradient(*parts, 3.0)
+            assert value == f(*parts, 3.0)
+            assert slope == value / 3.0

@@ -18,6 +18,7 @@ from nbta.ops.axes.reductions import sum as sum_
 from nbta.ops.axes.sorting import rising, searchsorted
 from nbta.ops.core.arithmetic import (
     equal,
+    greater,
     greater_equal,
     less,
     less_equal,
@@ -31,10 +32,10 @@ from nbta.ops.core.checks import checked
 from nbta.ops.core.dispatch import data_spec, exported, stands_for
 from nbta.ops.core.elementwise import promoted
 from nbta.ops.core.filling import ones_like, zeros
-from nbta.ops.core.shaping import INT64, cast, named, reshape
+from nbta.ops.core.shaping import INT64, cast, named, reshape, size
 from nbta.ops.indexing.gathering import as_indices, scatter_add
 from nbta.ops.indexing.items import getitem
-from nbta.ops.indexing.joining import rows_of
+from nbta.ops.indexing.joining import concatenate, rows_of
 from nbta.ops.indexing.transposing import swapaxes
 
 if TYPE_CHECKING:
@@ -184,7 +185,14 @@ def _outer_edges(x, given):
 def _extremes(x):
     if not isinstance(x, Tensor) and not x.size:
         return 0.0, 1.0
-    return min_(x), max_(x)
+    lengths = x.shape or ()
+    if all(n > 0 if type(n) is int else getattr(n, "least", 0) for n in lengths):
+        return min_(x), max_(x)
+    # Only the run knows whether there is any element.
+    x, end = promoted(reshape(x, (-1,)), np.inf, floats=True)
+    some = greater(size(x), 0)
+    first, last = (min_(concatenate([x, end[None]])), max_(concatenate([x, -end[None]])))
+    return where(some, first, 0.0), where(some, last, 1.0)
 
 
 @exported(numpy=3)

@@ -8,8 +8,16 @@ import numpy as np
 
 from nbta.dtypes import as_dtype
 from nbta.errors import invalid
-from nbta.ops.core.arithmetic import equal, where
+from nbta.graph.operation import Tensor
+from nbta.ops.core.arithmetic import (
+    equal,
+    greater_equal,
+    logical_and,
+    maximum,
+    where,
+)
 from nbta.ops.core.axis_arguments import integers
+from nbta.ops.core.checks import checked
 from nbta.ops.core.dispatch import exported
 from nbta.ops.core.elementwise import common_dtype, promoted
 from nbta.ops.core.filling import arange
@@ -29,6 +37,12 @@ def _ends(start, stop):
 
 
 def _count(num):
+    """How many numbers there are to be; a tensor where only the run knows."""
+    # Lengths and whole numbers among the arguments of a function say what they are when asked.
+    by_run = isinstance(num, Tensor) and type(num).__index__ is Tensor.__index__
+    if by_run and num.ndim == 0 and num.dtype.kind in "iu":
+        message = "num: the number of this run is negative; give how many numbers there are to be"
+        return checked(num, greater_equal(num, 0), message)
     (count,) = integers((num,))
     if count < 0:
         raise invalid("value", f"num: {count} is negative; give how many numbers there are to be")
@@ -39,12 +53,23 @@ def _steps(start, stop, count, endpoint):
     """The numbers, along a new first axis, and the step between them; the ends are exact."""
     parts = count - 1 if endpoint else count
     delta = stop - start
-    numbers = reshape(cast(arange(count), start.dtype), (count, *[1] * delta.ndim))
-    step = delta / parts if parts > 0 else np.full((), np.nan, start.dtype)
-    found = numbers * step + start if parts > 0 else numbers * delta + start
-    if endpoint and count > 1:
-        found = where(equal(numbers, count - 1), stop, found)
-    return found, step
+    numbers = reshape(cast(arange(count), start.dtype), (-1, *[1] * delta.ndim))
+    if isinstance(count, Tensor):
+        step = delta / cast(maximum(parts, 1), start.dtype)
+        of_one = where(parts > 0, step, start.dtype.type(np.nan))
+    else:
+        step = delta / max(parts, 1)
+        of_one = step if parts > 0 else np.full((), np.nan, start.dtype)
+    found = numbers * step + start  # one number is multiplied by 0
+    return _ending(found, numbers, count, stop) if endpoint else found, of_one
+
+
+def _ending(found, numbers, count, stop):
+    """The numbers with the last of several as it is."""
+    is_last = equal(numbers, count - 1)
+    if isinstance(count, Tensor):
+        return where(logical_and(is_last, count > 1), stop, found)
+    return where(is_last, stop, found) if count > 1 else found
 
 
 @exported(numpy=3)
@@ -65,7 +90,7 @@ def linspace(
     ----------
     start, stop : array-like or Tensor
         The first and the last number, of shapes that broadcast. Gradients pass to both.
-    num : int, default 50
+    num : int or integer Tensor, default 50
         How many numbers.
     endpoint : bool, default True
         Whether the last number is ``stop``; otherwise ``stop`` would be the next one.
@@ -197,8 +222,7 @@ def geomspace(
     of_both, count = sign(start), _count(num)
     found, _ = _steps(log10(start * of_both), log10(stop * of_both), count, endpoint)
     found = of_both * power(10.0, found)
-    numbers = reshape(arange(count), (count, *[1] * (found.ndim - 1)))
+    numbers = reshape(arange(count), (-1, *[1] * (found.ndim - 1)))
     found = where(equal(numbers, 0), start, found)
-    if endpoint and count > 1:
-        found = where(equal(numbers, count - 1), stop, found)
+    found = _ending(found, numbers, count, stop) if endpoint else found
     return _arranged(found, dtype, axis, name)

@@ -15,6 +15,8 @@ def as_shape(shape, *others):
         if shape.dtype.kind not in "iu" or shape.ndim not in (0, 1, None):
             message = f"shape: {shape!r} is not a shape; give a vector of integers"
             raise invalid("shape", message)
+        if shape.ndim == 1 and hasattr(length := shape.shape[0], "ask_again"):
+            length.ask_again()  # it is the rank, which a trace may be for
         return shape
     check_plain("shape", shape)
     dimensions = list(shape) if isinstance(shape, list | tuple) or np.ndim(shape) else [shape]
