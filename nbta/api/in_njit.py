@@ -1105,7 +1105,8 @@ class NativeFunction(types.Callable):
         self.entries: list[Entry] = []
         self._first_class: dict[Any, Any] = {}
         self._lock = threading.RLock()
-        self._begun: list[int] = []  # threads that let go of the interpreter's lock for a loop
+        #: For each loop of a thread, the innermost last, whether it let go of the lock.
+        self._begun: dict[int, list[int]] = {}
         self._error: BaseException | None = None
         self._callback = _TELL(self._tell)
         self.loop_words = _LoopWords(self._callback)
@@ -1220,13 +1221,13 @@ class NativeFunction(types.Callable):
         with self._lock:
             if what == _ENTER:
                 self.loops[0] += 1
-                if held:
-                    self._begun.append(thread)
+                self._begun.setdefault(thread, []).append(held)
             elif what == _LEAVE:
                 self.loops[0] -= 1
-                if thread in self._begun:
-                    self._begun.remove(thread)
-                    return 1
+                held = self._begun[thread].pop()
+                if not self._begun[thread]:
+                    del self._begun[thread]
+                return held
             elif not self.loops[0] and self._error is not None:
                 error, self._error = self._error, None
                 return kept.keep(error)
