@@ -472,6 +472,7 @@ def test_batches_need_no_python(dtype, reduction):
     assert (asked(both), asked(alone)) == before
 
 
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
 @pytest.mark.parametrize("axes", [(1, 0), (-1, -1), (2, 1), (-3, -2)])
 def test_batches_along_other_axes_need_no_python(axes, reduction):
