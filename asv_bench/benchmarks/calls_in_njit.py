@@ -1,4 +1,4 @@
-"""Calls of a gradient in an ``@njit`` loop: of numbers, of arrays, of records, of batches."""
+"""Calls of a gradient in an ``@njit`` loop: of numbers, arrays, records and batches."""
 
 import numba
 import numpy as np
@@ -65,6 +65,31 @@ class CallsInNjit:
         self.into(*self.given, np.empty(4), CALLS)
 
 
+def weighed(x, n):
+    """A sum whose weights Python makes, for which it needs their number."""
+    return np.sum(x) * np.sum(np.linspace(0.0, 1.0, n))
+
+
+class WholeNumbersInNjit:
+    """Seconds for 10,000 calls with four values of a whole number, one after another."""
+
+    def setup(self):
+        gradient = nbta.value_and_grad(weighed, compiled=True)
+
+        @numba.njit
+        def of_values(x, count):
+            total = 0.0
+            for k in range(count):
+                total += gradient(x, 3 + k % 4)[0]
+            return total
+
+        self.of_values, self.x = of_values, np.ones(4)
+        self.time_values()
+
+    def time_values(self):
+        self.of_values(self.x, CALLS)
+
+
 PAIR = np.dtype([("x", np.float64), ("y", np.float64)])
 
 
@@ -103,11 +128,11 @@ class RecordsInNjit:
 class BatchesInNjit:
     """Seconds for so many calls of a gradient over a batch that they have 10,000 items."""
 
-    params = (4, 64, 1000)
-    param_names = ("items",)
+    params = ((4, 64, 1000), (0, 1))
+    param_names = ("items", "axis")
 
-    def setup(self, items):
-        gradient = nbta.value_and_grad(distance, batch_axis=(None, 0, None), compiled=True)
+    def setup(self, items, axis):
+        gradient = nbta.value_and_grad(distance, batch_axis=(None, axis, None), compiled=True)
 
         @numba.njit
         def of_batches(q, data, scale, count):
@@ -118,8 +143,9 @@ class BatchesInNjit:
             return total
 
         self.batches = of_batches
-        self.given = np.ones(4), np.zeros((items, 4)), np.ones(4)
-        self.time_batches(items)
+        data = np.zeros((4, items) if axis else (items, 4))
+        self.given = np.ones(4), data, np.ones(4)
+        self.time_batches(items, axis)
 
-    def time_batches(self, items):
+    def time_batches(self, items, axis):
         self.batches(*self.given, CALLS // items)

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
 #: Floats that compiled code divides, by their bytes.
 _DIVIDED = {np.dtype(np.float32): 4, np.dtype(np.float64): 8}
-_ANY = 1 << 62
+#: How far a length may go up from the least one, and bounds of a number whose value is any.
+ANY_LENGTH, ANY_NUMBER = 1 << 62, (0, -1)
+
+
+def bits_of(value: Any) -> int:
+    """A whole number as compiled code compares it; of one above all int64 the bits."""
+    return int(np.asarray(value).astype(np.int64))
 
 
 class ItemPlan:
@@ -32,7 +38,7 @@ class ItemPlan:
     ----------
     batched : Batched
     structure : tuple
-        Arguments and keyword arguments; those that are cut have one item at least.
+        Arguments and keyword arguments.
     parts : list
         What stands for each of their leaves: `nbta.api.in_njit._Given` for what a call brings.
 
@@ -45,7 +51,7 @@ class ItemPlan:
     results : int
         How many an item has.
     is_native : bool
-        Whether compiled code can cut and add up: along first axes, and in the items' own dtypes.
+        Whether compiled code can cut and add up: arrays, and in the items' own dtypes.
     specs : list of tuple
         Dtype and rank of each result of the call.
     dimensions : tuple of list of int
@@ -56,24 +62,26 @@ class ItemPlan:
         found = batched.items_of(*structure)
         self.trace, self.inputs = found.trace, found.inputs
         self._sums, self._divides, self._wanted = found.sums, found.divides, found.wanted
+        self._joins = found.joins
         self._tensors, self.results = leaves(self.trace.result), len(found.sums)
         self._is_exact, self._values = found.is_exact, leaves(structure)
         args, kwargs = structure
-        cut = [
-            axis is not None for a, axis in zip(args, found.axes, strict=True) for _ in leaves(a)
-        ]
-        cut += [False for _ in leaves(kwargs)]
-        pairs = list(zip(parts, cut, strict=True))
-        self._given = [
-            (k, part, own) for k, (part, own) in enumerate(pairs) if hasattr(part, "rank")
-        ]
-        self.is_native = (
-            found.count > 0
-            and not found.trace.lengths.values
-            and all(axis in (None, 0) for axis in found.axes)
-            and all(hasattr(part, "rank") and part.rank for part, own in pairs if own)
-            and all(map(self._can_take, range(self.results)))
+        axes = [axis for a, axis in zip(args, found.axes, strict=True) for _ in leaves(a)]
+        axes += [None for _ in leaves(kwargs)]
+        is_cut = all(
+            axis is None or getattr(part, "rank", 0) for part, axis in zip(parts, axes, strict=True)
         )
+        #: What calls bring: its number, what stands for it, and along which axis it is cut.
+        self._given = (
+            [
+                (k, part, axis if axis is None else axis % part.rank)
+                for k, (part, axis) in enumerate(zip(parts, axes, strict=True))
+                if hasattr(part, "rank")
+            ]
+            if is_cut
+            else []
+        )
+        self.is_native = is_cut and all(map(self._can_take, range(self.results)))
         self.specs = [
             (self._tensors[k].dtype, (self._tensors[k].ndim or 0) + (self._sums[k] is None))
             for k in self._wanted
@@ -98,41 +106,52 @@ class ItemPlan:
         """
         places: dict[Any, int] = {}
         inputs, place, count = iter(self.trace.inputs), 0, -1
-        for _, part, own in self._given:
+        for _, part, cut in self._given:
             if not part.is_truth:
                 for axis, n in enumerate(next(inputs).spec.shape):
                     if n is not None and type(n) is not int:
-                        places.setdefault(n, place + axis + own)
-            if own and count < 0:
-                count = place
+                        places.setdefault(n, place + axis + (cut is not None and axis >= cut))
+            if cut is not None and count < 0:
+                count = place + cut
             place += part.conditions
         sources, hints = [], []
         for k in self._wanted:
-            if self._sums[k] is None:
-                sources.append(count)
-                hints.append(0)
+            found = []
             for n in self._tensors[k].spec.shape:
                 if n not in places and type(n) is not int:
                     return None
-                sources.append(places.get(n, -1))
-                hints.append(n if type(n) is int else 0)
+                found.append((places.get(n, -1), n if type(n) is int else 0))
+            if self._sums[k] is None:
+                found.insert(self._joined_along(k), (count, 0))
+            sources += [source for source, _ in found]
+            hints += [hint for _, hint in found]
         return sources, hints
+
+    def _joined_along(self, k: int) -> int:
+        """Along which axis a result of all items is joined."""
+        axis = self._joins[k] or 0
+        return int(axis % (self._tensors[k].ndim + 1))
 
     def bounds(self) -> list[tuple[int, int]]:
         """For each condition the least number, and how far up it may go from there."""
         found: list[tuple[int, int]] = []
         looks = {(k.leaf, k.axis) for k in self.trace.lengths.known if hasattr(k, "axis")}
-        for leaf, part, own in self._given:
+        numbers = self.trace.lengths.values
+        for leaf, part, cut in self._given:
             value = self._values[leaf]
-            if own:
-                found.append((1, _ANY))
-            for axis, n in enumerate(np.shape(value)[own:]):
+            for place, n in enumerate(np.shape(value)):
+                axis = place - (cut is not None and place > cut)
                 is_fixed = self._is_exact or n == 1 or (leaf, axis) in looks
-                found.append((n, 0) if is_fixed else (2, _ANY))
+                if place == cut:
+                    found.append((0, ANY_LENGTH))
+                else:
+                    found.append((n, 0) if is_fixed else (2, ANY_LENGTH))
             if part.is_truth:
                 found.append((int(value), 0))
+            if part.is_whole:
+                found.append((bits_of(value), 0) if leaf in numbers else ANY_NUMBER)
             if part.may_lie_apart:  # what is cut is copied first
-                found.append((0, 1) if own else (int(lies_apart(value)), 0))
+                found.append((int(lies_apart(value)), 0) if cut is None else (0, 1))
         return found
 
     def table(self, executable: Any, loops: int, words: int) -> list[Any]:
@@ -146,20 +165,26 @@ class ItemPlan:
             Addresses: of the number of parallel loops, and of the program's words.
         """
         generated = executable.generated
-        given = [(part, own) for _, part, own in self._given if not part.is_truth]
+        given = [(part, cut) for _, part, cut in self._given if not part.is_truth]
         outside = generated.arguments - len(given)
         size = batches.TABLE + generated.arguments + len(self._wanted)
+        ranks = max([part.rank for part, _ in given] + [rank for _, rank in self.specs])
         table = np.zeros(size, np.int64)
-        cut = np.array([part.dtype.itemsize if own else 0 for part, own in given], np.int64)
+        cuts = np.zeros((len(given), batches.GIVEN_ARRAY), np.int64)
+        for row, (part, cut) in zip(cuts, given, strict=True):
+            if cut is not None:
+                row[batches.UNIT], row[batches.ALONG] = part.dtype.itemsize, cut
         plan = np.zeros((self.results, batches.RESULT), np.int64)
         block = np.zeros((len(given) + self.results, rt.ARRAY), np.int64)
+        shapes = np.zeros((len(block), ranks), np.int64)
         for k, (row, tensor, total) in enumerate(zip(plan, self._tensors, self._sums, strict=True)):
             row[batches.WANTED] = self._wanted.index(k) if k in self._wanted else -1
             row[batches.ITEMSIZE] = tensor.dtype.itemsize
             row[batches.CODE] = -1 if total is None else code_of(tensor.dtype)
             row[batches.DIVIDED] = _DIVIDED[tensor.dtype] if self._divides[k] else 0
+            row[batches.AXIS] = self._joined_along(k) if total is None else -1
         table[: batches.TABLE] = (
             executable.address, words, generated.inputs, len(given), outside, self.results, loops,
-            cut.ctypes.data, plan.ctypes.data, block.ctypes.data,
+            cuts.ctypes.data, plan.ctypes.data, block.ctypes.data, shapes.ctypes.data, ranks,
         )  # fmt: skip
-        return [table, cut, plan, block]
+        return [table, cuts, plan, block, shapes]

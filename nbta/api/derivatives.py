@@ -166,7 +166,8 @@ class Batched(Sent, Generic[R]):
         picked = self._pick((numbered, gradients[0] if self._chosen.alone else gradients))
         aux, is_mean = range(1, len(leaves(value))), self._reduction == "mean"
         divides = [is_mean and k not in aux for k in range(len(sums))]
-        return BatchItems(batch, axes, sums, divides, leaves(picked))
+        joins = [None, *[0 for _ in aux], *[axes[p] for p in places for _ in leaves(args[p])]]
+        return BatchItems(batch, axes, sums, divides, leaves(picked), joins)
 
     def _places(self, args: Any, kwargs: Any) -> list[int]:
         """The arguments that are differentiated."""
@@ -459,12 +460,17 @@ class BatchItems:
         By result, whether it is divided by the number of items.
     wanted : list of int
         By result of the call the number of the item's.
+    joins : list of (int or None)
+        By result of an item, along which axis those of all are joined; None for those added up.
     """
 
-    def __init__(self, batch: _Batch, axes: Any, sums: Any, divides: Any, wanted: Any) -> None:
+    def __init__(
+        self, batch: _Batch, axes: Any, sums: Any, divides: Any, wanted: Any, joins: Any
+    ) -> None:
         self.count = batch.count
         self.trace, self.inputs, self.is_exact = batch.trace, batch._shared, batch._exact
         self.axes, self.sums, self.divides, self.wanted = axes, sums, divides, wanted
+        self.joins = joins
 
 
 class _Cut:

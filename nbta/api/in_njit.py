@@ -35,9 +35,9 @@ from numba.extending import (
 )
 
 from nbta.api import cached_callers, derivatives
-from nbta.api.batches_in_njit import ItemPlan
+from nbta.api.batches_in_njit import ANY_LENGTH, ANY_NUMBER, ItemPlan, bits_of
 from nbta.api.static import Fixed, unfixed
-from nbta.api.tracing import Function, is_text, lies_apart
+from nbta.api.tracing import MANY_LENGTHS, Function, is_text, lies_apart
 from nbta.compiler.executable import Executable, Workspace
 from nbta.errors import FailedPreconditionError, NbtaError, UnimplementedError, invalid
 from nbta.frontend.arguments import taken_apart
@@ -80,8 +80,6 @@ _ASK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c
 _TELL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 #: Lengths that a function is traced for, one after another, where Python goes by them.
 _SAMPLES = (3, 2, 1, 4, 5, 8, 10, 6, 7, 16)
-#: Conditions have no upper bound, or this one.
-_ANY = 1 << 62
 #: How often a call asks for a program before Python computes its results.
 _ATTEMPTS = 4
 _NUMBERS = types.Number | types.Boolean
@@ -107,8 +105,10 @@ class _Given:
         self.may_lie_apart = is_array and kind.layout != "C" and kind.ndim > 1
         #: Whether a trace goes by its value.
         self.is_truth = isinstance(kind, types.Boolean)
+        #: Whether a trace may go by its value, as that of a whole number.
+        self.is_whole = not self.rank and self.dtype.kind in "iu"
         #: How many conditions there are on it.
-        self.conditions = self.rank + self.may_lie_apart + self.is_truth
+        self.conditions = self.rank + self.may_lie_apart + self.is_truth + self.is_whole
 
     def sample(self, length: int) -> Any:
         """A value of the type."""
@@ -825,7 +825,9 @@ class Entry:
                 if self._is_batch:
                     args, kwargs = sample
                     return taken_apart(self._function._example(*args, **kwargs)), None
-                return self._function.bound(sample)[0].result, sample
+                trace = self._function.bound(sample)[0]
+                # Hardly a call brings the whole numbers of a sample.
+                return trace.result, None if trace.lengths.values else sample
             except Exception as raised:
                 error = error or raised
             if self._is_batch:
@@ -856,8 +858,8 @@ class Entry:
         results = self.count if plan is None else plan.results
         runner = trace.runner
         watched = _watched_of(trace, arrays[: trace.arguments])
-        by_python = trace.apart or trace._changes or runner.generators or trace.lengths.values
-        if by_python or watched is None:
+        by_python = trace.apart or trace._changes or runner.generators
+        if by_python or watched is None or self._is_one_of_many(trace):
             return False
         compiled = runner.prepared(arrays, True)
         if isinstance(compiled, str):
@@ -878,6 +880,12 @@ class Entry:
                 return False
             self._link([record, *(r for r in self._records if r is not record)])
         return True
+
+    def _is_one_of_many(self, trace: Any) -> bool:
+        """Whether there are enough programs for values of whole numbers: others take Python."""
+        if not trace.lengths.values or any(r.trace is trace for r in self._records):
+            return False
+        return sum(bool(r.trace.lengths.values) for r in self._records) >= MANY_LENGTHS
 
     def _planned(self, structure: Any) -> ItemPlan | None:
         """The items of a call; None where it has none.
@@ -910,15 +918,18 @@ class Entry:
         found: list[tuple[int, int]] = []
         values = leaves(taken_apart(self._function.with_static(structure)))
         looks = {(look.leaf, look.axis) for look in trace.lengths.known if hasattr(look, "axis")}
+        numbers = trace.lengths.values
         is_exact = any(isinstance(value, np.ndarray) and not value.size for value in values)
         for place, (leaf, value) in enumerate(zip(leaves(self.structure), values, strict=True)):
             if not isinstance(leaf, _Given):
                 continue
             for axis, n in enumerate(np.shape(value)):
                 is_fixed = is_exact or n == 1 or (place, axis) in looks
-                found.append((n, 0) if is_fixed else (2, _ANY))
+                found.append((n, 0) if is_fixed else (2, ANY_LENGTH))
             if leaf.is_truth:
                 found.append((int(value), 0))
+            if leaf.is_whole:
+                found.append((bits_of(value), 0) if place in numbers else ANY_NUMBER)
             if leaf.may_lie_apart:
                 found.append((int(lies_apart(value)), 0))
         return found
@@ -1105,7 +1116,8 @@ class NativeFunction(types.Callable):
         self.entries: list[Entry] = []
         self._first_class: dict[Any, Any] = {}
         self._lock = threading.RLock()
-        self._begun: list[int] = []  # threads that let go of the interpreter's lock for a loop
+        #: For each loop of a thread, the innermost last, whether it let go of the lock.
+        self._begun: dict[int, list[int]] = {}
         self._error: BaseException | None = None
         self._callback = _TELL(self._tell)
         self.loop_words = _LoopWords(self._callback)
@@ -1220,13 +1232,13 @@ class NativeFunction(types.Callable):
         with self._lock:
             if what == _ENTER:
                 self.loops[0] += 1
-                if held:
-                    self._begun.append(thread)
+                self._begun.setdefault(thread, []).append(held)
             elif what == _LEAVE:
                 self.loops[0] -= 1
-                if thread in self._begun:
-                    self._begun.remove(thread)
-                    return 1
+                held = self._begun[thread].pop()
+                if not self._begun[thread]:
+                    del self._begun[thread]
+                return held
             elif not self.loops[0] and self._error is not None:
                 error, self._error = self._error, None
                 return kept.keep(error)
@@ -1644,10 +1656,21 @@ class _Request:
                 item = model.as_data(builder, value)
                 pointer = builder.inttoptr(data, item.type.as_pointer())
                 builder.store(item, pointer)
+            if given.is_whole:
+                self.store(place, self._whole(given.dtype, data))
             self._describe(number, data, given.rank, place)
             place += given.conditions
             number += 1
         return made
+
+    def _whole(self, dtype: Any, data: Any) -> Any:
+        """The whole number at an address; of one above all int64 the bits."""
+        kind = ir.IntType(8 * dtype.itemsize)
+        found = self.builder.load(self.builder.inttoptr(data, kind.as_pointer()))
+        if kind == INT64:
+            return found
+        widened = self.builder.zext if dtype.kind == "u" else self.builder.sext
+        return widened(found, INT64)
 
     def _lies_apart(self, array: Any, shape: Any, itemsize: int) -> Any:
         """Whether items lie in another order than C's, as NumPy's flag has it."""

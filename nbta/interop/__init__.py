@@ -99,7 +99,8 @@ def to_torch(f: Callable[..., Any], compiled: Compiled = "auto") -> Callable[...
     ImportError
         If PyTorch is not installed.
     InvalidArgumentError
-        When called: if a tensor is not on the CPU.
+        When called: if a tensor is not on the CPU, not dense, quantized, or of a dtype that NumPy
+        does not have, as bfloat16.
 
     Notes
     -----

@@ -23,9 +23,8 @@ def operation(f: Any, compiled: Any) -> Any:
         function, arrays = door.flat(args, kwargs, _is_array)
         tensors = [a if isinstance(a, torch.Tensor) else _tensor(a) for a in arrays]
         for tensor in tensors:
-            if tensor.device.type != "cpu":
-                message = f"{door.title}: a tensor is on {tensor.device}; give tensor.cpu()"
-                raise invalid("argument", message)
+            if (why := _unlike_numpy(tensor)) is not None:
+                raise invalid("argument", f"{door.title}: a tensor is {why}")
         found = _Call.apply(function, *tensors)
         return pack(function.results(list(map(_spec, tensors))), found)
 
@@ -36,6 +35,19 @@ def _is_array(value: Any) -> bool:
     if isinstance(value, bool | np.bool):
         return False
     return isinstance(value, torch.Tensor | np.ndarray | np.generic | int | float | complex)
+
+
+def _unlike_numpy(tensor: torch.Tensor) -> str | None:
+    """Why NumPy has no array like a tensor, and what to give instead; None where it has one."""
+    if tensor.device.type != "cpu":
+        return f"on {tensor.device}; give tensor.cpu()"
+    if tensor.layout != torch.strided:
+        return f"of layout {tensor.layout}; give tensor.to_dense()"
+    if tensor.is_quantized:
+        return f"of dtype {tensor.dtype}; give tensor.dequantize()"
+    if tensor.dtype not in _DTYPES:
+        return f"of dtype {tensor.dtype}, which NumPy does not have; give tensor.float()"
+    return None
 
 
 def _tensor(value: Any) -> torch.Tensor:
@@ -49,13 +61,13 @@ def _array(tensor: torch.Tensor) -> np.ndarray:
 
 
 def _spec(tensor: torch.Tensor) -> Spec:
-    return Spec(_dtype(tensor.dtype), tuple(tensor.shape))
+    return Spec(_DTYPES[tensor.dtype], tuple(tensor.shape))
 
 
-@functools.cache
-def _dtype(dtype: torch.dtype) -> np.dtype:
-    """NumPy's dtype of that name; no tensor is asked, as those of torch.func have no items."""
-    return np.dtype(str(dtype).removeprefix("torch."))
+_NAMES = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+_NAMES += ["bool", "float16", "float32", "float64", "complex64", "complex128"]
+#: Those of NumPy by PyTorch's; tensors are not asked, as those of torch.func have no items.
+_DTYPES = {getattr(torch, name): np.dtype(name) for name in _NAMES if hasattr(torch, name)}
 
 
 class _Call(torch.autograd.Function):

@@ -1,9 +1,10 @@
 """Batches of items in users' compiled code: one program, called for each item, without Python.
 
 To whoever calls it this is a program: it takes a table of words, finds the arrays of the call where
-`nbta.runtime.native_calls` puts them, and gives a status. It cuts them into items along their first
-axes, lets the program of an item compute each, and adds up in the order of
+`nbta.runtime.native_calls` puts them, and gives a status. It cuts them into items along one axis
+each, lets the program of an item compute each, and adds up in the order of
 `nbta.execution.batch.Results`, so that sums are bitwise identical to those of a batch from Python.
+An item along a first axis is where it lies; one along another axis is copied, before or after.
 What it cannot do, it leaves to Python: there, a batch begins with its first item again.
 """
 
@@ -12,6 +13,7 @@ from numba import types
 
 from nbta.runtime import settings
 from nbta.runtime.accumulation import add_elements
+from nbta.runtime.compiled import stay_out_of_line
 from nbta.runtime.intrinsics import INTERRUPTED, MEMORY, NOT_A_NUMBER, OK, call
 from nbta.runtime.machine_code import Routine
 from nbta.runtime.memory import ARRAY_READY, array_at, copy_bytes, kernel, libc_free, libc_malloc
@@ -39,16 +41,21 @@ from nbta.tuning import (
 
 #: Words of a table: the program of an item, its words, and the first of these for an array; how
 #: many arrays are given, how many more come from outside, and how many results an item has; the
-#: address of the number of parallel loops that use the function now; and addresses: for each array
-#: that is given the bytes of one of its numbers if it is cut, else 0; what is known of each result;
-#: what stands for the arrays of an item.
+#: address of the number of parallel loops that use the function now; and addresses: of what is
+#: known of each array that is given, and of each result; of what stands for the arrays of an item;
+#: and of their dimensions where they are cut along an axis that is not the first, with how many
+#: there may be.
 (
-    PROGRAM, WORDS, PLACE, GIVEN, OUTSIDE, RESULTS, LOOPS, CUT, PLAN, BLOCK, TABLE,
-) = range(11)  # fmt: skip
+    PROGRAM, WORDS, PLACE, GIVEN, OUTSIDE, RESULTS, LOOPS, CUT, PLAN, BLOCK, SHAPES, RANKS, TABLE,
+) = range(13)  # fmt: skip
+#: Words of an array that is given: the bytes of one of its numbers if it is cut, else 0; the axis;
+#: and, for a call, the bytes of an item.
+UNIT, ALONG, STEP, GIVEN_ARRAY = range(4)
 #: Words of a result: which one of the call it is, or -1; the bytes of a number; the dtype code if
 #: it is added up, else -1; whether it is divided by the number of items, 4 or 8 for the bytes of
-#: the float; and, for a call, its bytes, where a part's sum is, and where a term is.
-WANTED, ITEMSIZE, CODE, DIVIDED, NBYTES, SUM, TERM, RESULT = range(8)
+#: the float; the axis along which items are joined, or -1; and, for a call, its bytes, where a
+#: part's sum is, and where a term is, or an item before it is joined.
+WANTED, ITEMSIZE, CODE, DIVIDED, AXIS, NBYTES, SUM, TERM, RESULT = range(9)
 #: The status of what Python is to compute: no program gives it.
 HELP = -7
 _LINE = 64
@@ -61,6 +68,33 @@ def size_of(array, axis):
     for k in range(axis, array[RANK]):
         found *= dimensions[k]
     return found
+
+
+@kernel
+def put_dimensions(t, k, whole, axis):
+    """Put the dimensions of the items of an array somewhere, and say where."""
+    found, dimensions = t[SHAPES] + 8 * t[RANKS] * k, words(whole[DIMENSIONS])
+    if axis == 0:
+        return whole[DIMENSIONS] + 8
+    for d in range(whole[RANK] - 1):
+        words(found)[d] = dimensions[d + (d >= axis)]
+    return found
+
+
+@kernel
+def copy_item(one, whole, axis, itemsize, item, is_given):
+    """Copy an item from an array that is cut along an axis, or to one."""
+    stay_out_of_line()
+    dimensions, blocks = words(whole[DIMENSIONS]), 1
+    for d in range(axis):
+        blocks *= dimensions[d]
+    nbytes = itemsize * size_of(whole, axis + 1)
+    for k in range(blocks):
+        place = whole[DATA] + (k * dimensions[axis] + item) * nbytes
+        if is_given:
+            copy_bytes(one[DATA] + k * nbytes, place, nbytes)
+        else:
+            copy_bytes(place, one[DATA] + k * nbytes, nbytes)
 
 
 @kernel
@@ -80,14 +114,16 @@ def cut(t, arrays):
     head, item, count = setting(settings.OBJECT_HEAD), words(t[WORDS]), -1
     for k in range(t[GIVEN]):
         whole, one = words(arrays[k] + head), words(t[BLOCK] + 8 * ARRAY * k)
-        own = 1 if words(t[CUT])[k] != 0 else 0
-        if own:
-            n = words(whole[DIMENSIONS])[0]
+        one[DATA], one[RANK], one[FLAGS] = whole[DATA], whole[RANK], ARRAY_READY
+        one[DIMENSIONS] = whole[DIMENSIONS]
+        own = words(t[CUT] + 8 * GIVEN_ARRAY * k)
+        if own[UNIT] != 0:
+            n = words(whole[DIMENSIONS])[own[ALONG]]
             if count not in (-1, n):
                 return -1
             count = n
-        one[DATA], one[RANK], one[FLAGS] = whole[DATA], whole[RANK] - own, ARRAY_READY
-        one[DIMENSIONS] = whole[DIMENSIONS] + 8 * own
+            one[RANK], one[DIMENSIONS] = whole[RANK] - 1, put_dimensions(t, k, whole, own[ALONG])
+            own[STEP] = own[UNIT] * size_of(one, 0)
         item[t[PLACE] + k] = t[BLOCK] + 8 * ARRAY * k - head
     for k in range(t[OUTSIDE]):
         item[t[PLACE] + t[GIVEN] + k] = arrays[t[GIVEN] + k]
@@ -105,8 +141,10 @@ def want(t, arrays):
         one[RANK], one[DIMENSIONS], one[FLAGS] = 0, 0, ARRAY_READY
         if result[WANTED] >= 0:
             whole = words(arrays[given + result[WANTED]] + head)
-            own = 1 if result[CODE] < 0 else 0
-            one[RANK], one[DIMENSIONS] = whole[RANK] - own, whole[DIMENSIONS] + 8 * own
+            one[RANK], one[DIMENSIONS] = whole[RANK], whole[DIMENSIONS]
+            if result[CODE] < 0:
+                one[RANK] = whole[RANK] - 1
+                one[DIMENSIONS] = put_dimensions(t, t[GIVEN] + k, whole, result[AXIS])
         result[NBYTES] = result[ITEMSIZE] * size_of(one, 0)
         if result[CODE] >= 0:
             nbytes += result[NBYTES]
@@ -122,35 +160,54 @@ def lines(nbytes):
 
 @kernel
 def make_places(t):
-    """Memory for a part's sums and for terms, which are freed with it; 0 where there is none."""
+    """Memory for a part's sums, for terms and items, freed with it; 0 where there is none."""
     size = _LINE
     for k in range(t[RESULTS]):
         size += 2 * lines(words(t[PLAN] + 8 * RESULT * k)[NBYTES])
+    for k in range(t[GIVEN]):
+        size += lines(words(t[CUT] + 8 * GIVEN_ARRAY * k)[STEP])
     memory = libc_malloc(size)
     place = lines(memory)
     for k in range(t[RESULTS]):
         result = words(t[PLAN] + 8 * RESULT * k)
-        if result[CODE] >= 0:
-            result[SUM], result[TERM] = place, place + lines(result[NBYTES])
-            place += 2 * lines(result[NBYTES])
+        result[SUM], result[TERM] = place, place + lines(result[NBYTES])
+        place += 2 * lines(result[NBYTES])
+    for k in range(t[GIVEN]):
+        own = words(t[CUT] + 8 * GIVEN_ARRAY * k)
+        if own[ALONG] != 0:
+            words(t[BLOCK] + 8 * ARRAY * k)[DATA] = place
+            place += lines(own[STEP])
     return memory
 
 
 @kernel
 def whole_of(t, arrays, result):
-    """Where the call wants a result."""
+    """What stands for a result of the call."""
     head = setting(settings.OBJECT_HEAD)
-    return words(arrays[t[GIVEN] + t[OUTSIDE] + result[WANTED]] + head)[DATA]
+    return words(arrays[t[GIVEN] + t[OUTSIDE] + result[WANTED]] + head)
+
+
+@kernel
+def give_item(t, arrays, item):
+    """Say where the arrays of an item are, for all items one after another."""
+    for k in range(t[GIVEN]):
+        own, one = words(t[CUT] + 8 * GIVEN_ARRAY * k), words(t[BLOCK] + 8 * ARRAY * k)
+        if own[ALONG] != 0:
+            whole = words(arrays[k] + setting(settings.OBJECT_HEAD))
+            copy_item(one, whole, own[ALONG], own[UNIT], item, True)
+        elif item != 0:
+            one[DATA] += own[STEP]
 
 
 @kernel
 def run_item(t, arrays, item, is_first):
     """Compute one item, and add what is added up to the sums of its part."""
+    give_item(t, arrays, item)
     for k in range(t[RESULTS]):
         result = words(t[PLAN] + 8 * RESULT * k)
         one = words(t[BLOCK] + 8 * ARRAY * (t[GIVEN] + k))
-        if result[CODE] < 0:
-            one[DATA] = whole_of(t, arrays, result) + item * result[NBYTES]
+        if result[AXIS] == 0:
+            one[DATA] = whole_of(t, arrays, result)[DATA] + item * result[NBYTES]
         else:
             one[DATA] = result[SUM] if is_first else result[TERM]
     status = call(t[PROGRAM], (t[WORDS],))
@@ -158,12 +215,12 @@ def run_item(t, arrays, item, is_first):
         return status
     for k in range(t[RESULTS]):
         result = words(t[PLAN] + 8 * RESULT * k)
-        if result[CODE] >= 0 and not is_first:
+        if result[AXIS] < 0 and not is_first:
             add_elements(result[CODE], result[SUM], result[TERM], result[NBYTES])
-    for k in range(t[GIVEN]):
-        one = words(t[BLOCK] + 8 * ARRAY * k)
-        if words(t[CUT])[k] != 0:
-            one[DATA] += words(t[CUT])[k] * size_of(one, 0)
+        elif result[AXIS] > 0:
+            one = words(t[BLOCK] + 8 * ARRAY * (t[GIVEN] + k))
+            whole = whole_of(t, arrays, result)
+            copy_item(one, whole, result[AXIS], result[ITEMSIZE], item, False)
     return OK
 
 
@@ -173,7 +230,7 @@ def take_sums(t, arrays, is_first):
     for k in range(t[RESULTS]):
         result = words(t[PLAN] + 8 * RESULT * k)
         if result[CODE] >= 0 and result[WANTED] >= 0:
-            target = whole_of(t, arrays, result)
+            target = whole_of(t, arrays, result)[DATA]
             if is_first:
                 copy_bytes(target, result[SUM], result[NBYTES])
             else:
@@ -187,7 +244,7 @@ def divide(t, arrays, count):
         result = words(t[PLAN] + 8 * RESULT * k)
         if result[WANTED] < 0 or result[DIVIDED] == 0 or count == 1:
             continue
-        target, n = whole_of(t, arrays, result), result[NBYTES] // result[ITEMSIZE]
+        target, n = whole_of(t, arrays, result)[DATA], result[NBYTES] // result[ITEMSIZE]
         n *= count if result[CODE] < 0 else 1
         if result[DIVIDED] == 4:
             divide_floats(array_at(target, n, np.float32), np.float32(count))
@@ -235,13 +292,29 @@ def run_parts(t, arrays, count, nbytes):
     return OK
 
 
+@kernel
+def sum_nothing(t, arrays):
+    """The results for no items; a mean of these is an error."""
+    for k in range(t[RESULTS]):
+        result = words(t[PLAN] + 8 * RESULT * k)
+        if result[DIVIDED] != 0:
+            return HELP
+        if result[CODE] >= 0 and result[WANTED] >= 0:
+            target = array_at(whole_of(t, arrays, result)[DATA], result[NBYTES], np.uint8)
+            for i in range(len(target)):
+                target[i] = 0
+    return OK
+
+
 def run_items(table):
     """The results of a batch: the program that calls from compiled code run for it."""
     t, arrays = words(table), words(table + 8 * TABLE)
     count = cut(t, arrays)
-    if count <= 0:
+    if count < 0:
         return HELP
     nbytes = want(t, arrays)
+    if count == 0:
+        return sum_nothing(t, arrays)
     memory = make_places(t)
     if memory == 0:
         return MEMORY

@@ -13,6 +13,7 @@ a function that makes a record, or computes the results, or keeps the error.
 import ctypes
 import itertools
 
+import numpy as np
 from numba import types
 
 from nbta.errors import InvalidArgumentError
@@ -37,7 +38,7 @@ from nbta.tuning import UNTIMED_CALLS, WATCH_CYCLES, WORKSPACES
 
 #: Words of a request, before what stands for arrays: the slot that the call holds, or 0; its
 #: record; what Python answered; the number of the error that was kept; how often Python was asked;
-#: and three for an exception that a signal's handler raised.
+#: and three for an exception that was set when Python was asked.
 SLOT, RECORD, ANSWER, ERROR, ATTEMPTS, RAISED, FIRST = *range(6), 8
 #: Words that stand for an array, by where its Python object has them.
 ARRAY = 7
@@ -55,10 +56,10 @@ DATA, RANK, DIMENSIONS, FLAGS = (
 #: Words of a record: the next one, or 0; the program's address; how many guards, how many more that
 #: are looked at with the interpreter's lock, and where they are, with an address and a word each,
 #: of which each is read only where all before are as they were; slots; for each condition the least
-#: number and how far up it may go; for each dimension of a result which condition's number it is,
-#: or -1, and the last that there was; arrays from outside, how many and their objects; the word
-#: where the program finds its arrays; for each result the word of its buffer, or -1, and of its
-#: dimensions.
+#: number and how far up it may go, unsigned; for each dimension of a result which condition's
+#: number it is, or -1, and the last that there was; arrays from outside, how many and their
+#: objects; the word where the program finds its arrays; for each result the word of its buffer, or
+#: -1, and of its dimensions.
 (
     NEXT, PROGRAM, GUARDS, LOCKED, GUARD, SLOTS, BOUNDS, SOURCES, HINTS, OUTSIDE, ARRAYS, PLACE,
     BUFFERS, LENGTHS, RECORD_WORDS,
@@ -102,8 +103,8 @@ def fitting(entry, request):
     while record != 0:
         bounds, fits = words(words(record)[BOUNDS]), True
         for k in range(e[CONDITIONS]):
-            above = given[k] - bounds[2 * k]
-            fits = fits and above >= 0 and above <= bounds[2 * k + 1]
+            above = np.uint64(given[k] - bounds[2 * k])  # what is below is far above
+            fits = fits and above <= np.uint64(bounds[2 * k + 1])
         if fits:
             return record
         record = words(record)[NEXT]
@@ -194,13 +195,16 @@ def ask(entry, record, request, reason):
     e, r = words(entry), words(request)
     if is_stray(entry):
         end_process(e[LAST_WORDS])
-    if reason == INTERRUPTED:  # the exception is set, and Python runs with none
-        python, place = hold_python(), request + 8 * RAISED
-        take_error(place, place + 8, place + 16)
-        let_python_go(python)
+    # Python runs with no exception set. One may be: that of a signal's handler, or of an earlier
+    # item of a loop that Numba goes on with, as those of `vectorize`.
+    python, place = hold_python(), request + 8 * RAISED
+    take_error(place, place + 8, place + 16)
     # Where a signal's handler raises ahead of the first line there, there is no answer.
     r[ANSWER] = AGAIN
     call(e[ASK], (request, record, reason))
+    if reason != INTERRUPTED:
+        give_error(r[RAISED], r[RAISED + 1], r[RAISED + 2])
+    let_python_go(python)
     return seen_int(request + 8 * ANSWER)
 
 

@@ -234,6 +234,60 @@ def test_lengths_that_python_goes_by():
         assert alike(compiled(np.arange(float(n))), vg(np.arange(float(n))))
 
 
+@pytest.mark.parametrize("kind", [int, np.int8, np.uint64])
+def test_whole_numbers_that_python_goes_by(kind):
+    """A value has a program of its own, of which the second call needs no Python."""
+
+    def loss(x, n, k):
+        return nbta.sum(nbta.sum(x, axis=n) ** 2) * nbta.sum(np.linspace(0.0, 1.0, k))
+
+    vg = nbta.value_and_grad(loss, compiled=True)
+    compiled = numba.njit(lambda x, n, k: vg(x, n, k))
+    x = np.arange(12.0).reshape(3, 4)
+    values = [(n, k) for n in (0, 1, -1) for k in (2, 5) if n >= 0 or kind is not np.uint64]
+    pairs = [(kind(n), kind(k)) for n, k in values]
+    for n, k in pairs:
+        assert alike(compiled(x, n, k), vg(x, n, k))
+    before = asked(vg)
+    for n, k in pairs:
+        assert alike(compiled(x, n, k), vg(x, n, k))
+    assert asked(vg) == before
+    for _ in range(2):
+        with pytest.raises(nbta.NbtaError, match="axis"):
+            compiled(x, kind(7), kind(2))
+
+
+def test_many_whole_numbers_that_python_goes_by(monkeypatch):
+    """Python computes what is for further values, as a program for each would take longer."""
+    monkeypatch.setattr(in_njit, "MANY_LENGTHS", 3)
+    slope = nbta.grad(lambda x, n: nbta.sum(x * np.linspace(1.0, 2.0, n)), compiled=True)
+
+    @numba.njit
+    def compiled(x, n):
+        return slope(x, n)
+
+    for _ in range(2):
+        for n in range(2, 7):
+            assert alike(compiled(2.0, n), slope(2.0, n))
+    (entry,) = numba.typeof(slope).entries
+    assert len(entry._records) == 3
+
+
+def test_a_number_that_all_items_of_a_batch_share():
+    def loss(w, n, x):
+        return nbta.sum(np.linspace(0.0, 1.0, n)) * nbta.sum(w * x)
+
+    vg = nbta.value_and_grad(loss, batch_axis=(None, None, 0), compiled=True)
+    compiled = numba.njit(lambda w, n, x: vg(w, n, x))
+    w, x = np.arange(4.0), np.arange(20.0).reshape(5, 4)
+    for n in (3, 4):
+        assert alike(compiled(w, n, x), vg(w, n, x))
+    before = asked(vg)
+    for n in (3, 4):
+        assert alike(compiled(w, n, x), vg(w, n, x))
+    assert asked(vg) == before
+
+
 def test_a_length_that_no_sample_has():
     def loss(x):
         if len(x) != 77:
@@ -416,6 +470,62 @@ def test_batches_need_no_python(dtype, reduction):
         args = given(n, 3 + n % 7)
         assert alike(compiled(*args), (both(*args), alone(*args)))
     assert (asked(both), asked(alone)) == before
+
+
+@pytest.mark.slow_but_every(4)
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+@pytest.mark.parametrize("axes", [(1, 0), (-1, -1), (2, 1), (-3, -2)])
+def test_batches_along_other_axes_need_no_python(axes, reduction):
+    """The gradient of what is cut has its items along that axis, too."""
+
+    def loss(w, x, y, n):
+        total = 0.0
+        for row in x:
+            total += nbta.sum(row * row * w) * nbta.sum(y)
+        return total * n, x * y[0]
+
+    options = {"has_aux": True, "reduction": reduction, "compiled": True}
+    axes = (None, *axes, None)
+    both = nbta.value_and_grad(loss, (0, 1, 2), batch_axis=axes, **options)
+    alone = nbta.grad(loss, (2, 1), batch_axis=axes, **options)
+    compiled = numba.njit(lambda w, x, y, n: (both(w, x, y, n), alone(w, x, y, n)))
+    rng = np.random.default_rng(3)
+
+    def given(n, *size):
+        x, y = rng.normal(size=(n, *size)), rng.normal(size=(n, size[0]))
+        return 0.5, *map(np.ascontiguousarray, map(np.moveaxis, (x, y), (0, 0), axes[1:3])), 2
+
+    compiled(*given(3, 2, 4))
+    before = asked(both), asked(alone)
+    for n in (1, 2, 17, 64, 65):
+        args = given(n, 2 + n % 3, 3 + n % 4)
+        assert alike(compiled(*args), (both(*args), alone(*args)))
+    assert (asked(both), asked(alone)) == before
+    args = given(5, 3, 2)
+    args = (args[0], *map(np.asfortranarray, args[1:3]), args[3])
+    assert alike(compiled(*args), (both(*args), alone(*args)))
+
+
+def test_batches_of_no_items_need_no_python():
+    def loss(w, x):
+        return nbta.sum((w * x) ** 2), x + w
+
+    for axis in (0, 1):
+        options = {"has_aux": True, "batch_axis": (None, axis), "compiled": True}
+        vg = nbta.value_and_grad(loss, (0, 1), **options)
+        mean = nbta.value_and_grad(loss, reduction="mean", **options)
+        compiled = numba.njit(lambda w, x, vg=vg: vg(w, x))
+        averaged = numba.njit(lambda w, x, mean=mean: mean(w, x))
+        w, none = np.arange(4.0), np.zeros((4, 0) if axis else (0, 4))
+        assert alike(compiled(w, none), vg(w, none))
+        some = np.ones((4, 4))
+        assert alike(compiled(w, some), vg(w, some))
+        before = asked(vg)
+        assert alike(compiled(w, none), vg(w, none))
+        assert asked(vg) == before
+        assert alike(averaged(w, some), mean(w, some))
+        with pytest.raises(nbta.NbtaError, match="mean over no items"):
+            averaged(w, none)
 
 
 def test_errors_and_nan_in_batches():
@@ -1057,6 +1167,54 @@ def test_parallel_loops_of_functions_that_call_it():
     for k in range(2):
         globals()["unrelated"] = k
         assert alike(many(x), np.array([vg(row)[1] for row in x]))
+
+
+def test_a_parallel_loop_in_a_parallel_loop():
+    """The inner one leaves the lock with the outer one, which let go of it."""
+
+    def loss(x):
+        assert x < 50.0, "too large"
+        return x**3
+
+    slope = nbta.grad(loss, compiled=True)
+
+    @numba.njit(parallel=True)
+    def inner(found, first, n):
+        for j in numba.prange(n):
+            found[first + j] = slope(float(first + j))
+
+    @numba.njit(parallel=True)
+    def outer(found, rows, columns):
+        for i in numba.prange(rows):
+            inner(found, i * columns, columns)
+
+    found = np.zeros(10)
+    inner(found, 0, 10)
+    assert np.array_equal(found, 3 * np.arange(10.0) ** 2)
+    if numba.threading_layer() == "workqueue":
+        pytest.skip("which ends the process for loops in loops")
+    found = np.zeros(40)
+    for _ in range(20):
+        outer(found, 4, 10)
+        assert np.array_equal(found, 3 * np.arange(40.0) ** 2)
+    for _ in range(3):
+        with pytest.raises(AssertionError, match="too large"):
+            outer(np.zeros(100), 10, 10)
+
+
+def test_an_error_in_a_loop_that_goes_on(capfd):
+    """Numba's universal functions go on with the next item, and Python is asked for that, too."""
+
+    def loss(x):
+        assert x < 50.0, "too large"
+        return x**3
+
+    slope = nbta.grad(loss, compiled=True)
+    of_all = numba.vectorize(["f8(f8)"])(lambda x: slope(x))
+    with pytest.raises(AssertionError, match="too large"):
+        of_all(np.arange(48.0, 53.0))
+    assert np.array_equal(of_all(np.arange(3.0)), 3 * np.arange(3.0) ** 2)
+    assert capfd.readouterr().err == ""
 
 
 def test_an_error_in_a_parallel_loop_is_raised_after_it():

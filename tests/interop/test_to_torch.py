@@ -1,5 +1,7 @@
 """Functions as operations of PyTorch, with its checkers of gradients, and in torch.func."""
 
+import warnings
+
 import numpy as np
 import pytest
 from interop_programs import NOISE, WEIGHTS, X, energy, newton, several, squared
@@ -109,3 +111,13 @@ def test_errors():
         to_torch(lambda x: x[3])(needing(X))
     with pytest.raises(nbta.InvalidArgumentError, match=r"a tensor is on meta; give tensor\.cpu"):
         to_torch(energy)(0.5, torch.ones(3, device="meta"))
+    half, sparse = torch.ones(3, dtype=torch.bfloat16), torch.ones(3).to_sparse()
+    with pytest.raises(nbta.InvalidArgumentError, match=r"bfloat16, which .*; give tensor\.float"):
+        to_torch(energy)(0.5, half)
+    with pytest.raises(nbta.InvalidArgumentError, match=r"sparse.*; give tensor\.to_dense"):
+        to_torch(energy)(0.5, sparse)
+    with warnings.catch_warnings():  # that they will go
+        warnings.simplefilter("ignore")
+        quantized = torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8)
+    with pytest.raises(nbta.InvalidArgumentError, match=r"qint8; give tensor\.dequantize"):
+        to_torch(energy)(0.5, quantized)

@@ -56,6 +56,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NaN and emp
         ("item nest", 1, 1),
         ("lengths", 10, 4),
         ("surface", 1, 40),
+        ("caller", 14, 4),
     ],
 )
 def test_random_programs(family, seed, programs):

@@ -6,6 +6,7 @@ import frontend_random
 
 from . import (
     accumulators,
+    callers,
     derivatives,
     fillings,
     grow,
@@ -82,6 +83,7 @@ FAMILIES = {
     "empty gradient": Family(empty_gradient, derivatives.check),
     "accumulator": Family(accumulators.program, accumulators.check, accumulators.shrunk),
     "lookup": Family(lookups.program, lookups.check, accumulators.shrunk),
+    "caller": Family(callers.program, callers.check, whole),
     "filling": Family(fillings.program, fillings.check, whole),
     "nest": Family(nests.program, nests.check, whole),
     "item nest": Family(item_nests.program, item_nests.check, whole),
