@@ -20,7 +20,7 @@ from nbta.ops.core.axis_arguments import integers
 from nbta.ops.core.checks import checked
 from nbta.ops.core.dispatch import exported
 from nbta.ops.core.elementwise import common_dtype, promoted
-from nbta.ops.core.filling import arange
+from nbta.ops.core.filling import PLACEHOLDER, arange
 from nbta.ops.core.shaping import cast, named, reshape
 from nbta.ops.elementary.basic import floor, log10, power, sign
 from nbta.ops.indexing.arranging import moveaxis, ranked
@@ -40,6 +40,7 @@ def _count(num):
     """How many numbers there are to be; a tensor where only the run knows."""
     # Lengths and whole numbers among the arguments of a function say what they are when asked.
     by_run = isinstance(num, Tensor) and type(num).__index__ is Tensor.__index__
+    by_run = by_run and num.op.record is not PLACEHOLDER
     if by_run and num.ndim == 0 and num.dtype.kind in "iu":
         message = "num: the number of this run is negative; give how many numbers there are to be"
         return checked(num, greater_equal(num, 0), message)
