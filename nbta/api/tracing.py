@@ -35,7 +35,7 @@ from nbta.errors import (
 from nbta.execution.non_finite import watching
 from nbta.execution.runner import Runners, check_compiled
 from nbta.execution.session import fits, within_kind
-from nbta.frontend import recursion
+from nbta.frontend import control, recursion
 from nbta.frontend.arguments import taken_apart
 from nbta.frontend.array_wrappers import check_apart
 from nbta.frontend.awaited import compute_lines, missed_lines
@@ -528,6 +528,7 @@ class Function(Sent, Generic[P, R]):
         exact: set[int] = set()
         lines: set[Any] = set()
         endless: set[Any] = set()
+        found: dict[Any, Any] = {}
         ways = iter(_FIXED)
         fixed = next(ways)
         while True:
@@ -536,6 +537,7 @@ class Function(Sent, Generic[P, R]):
             trace = _Trace(structure, values, lengths, specs, outside)
             compute_lines(trace.graph, lines)
             recursion.cut(trace.graph, endless)
+            control.assume_found(trace.graph, found)
             try:
                 trace.make(self._prepared(for_run=True))
             except BaseException as error:
@@ -553,6 +555,8 @@ class Function(Sent, Generic[P, R]):
                     if fixed is None:
                         raise
                     continue
+            finally:
+                learnt, found = control.taken_found(trace.graph), {}
             asked = {look for look in lengths.asked if isinstance(look, ArrayLook)}
             exact |= {look.leaf for look in asked}
             missed = missed_lines(trace.graph) - lines
@@ -560,6 +564,8 @@ class Function(Sent, Generic[P, R]):
             if not (lengths.asked or missed):
                 trace.warn_of_length()
                 return trace
+            if not lengths.asked:  # of the same arguments, the next trace finds the same
+                found = learnt
             if not (asked or missed):
                 return _Branch(self._title, structure, lengths.asked)
 

@@ -40,7 +40,7 @@ from nbta.loops import (
     when,
 )
 from nbta.loops.nodes import ONE, ZERO, as_node
-from nbta.tuning import CACHE_LINE, PREFETCH_STRETCH, SHORT_RUN, SUM_BLOCK
+from nbta.tuning import CACHE_LINE, FUSED_STEPS, PREFETCH_STRETCH, SHORT_RUN, SUM_BLOCK
 
 #: Infinity in generated code.
 INF = Name("inf")
@@ -588,6 +588,9 @@ class Elementwise:
             return
         dimensions = broadcast(code, [(code.dimensions(t), t.spec.shape) for t in op.inputs])
         group = joined(code, op.inputs, dimensions)
+        if len(group.steps) >= FUSED_STEPS:
+            group.flush(code)
+            group = joined(code, op.inputs, dimensions)
         items = [item_of(code, group, tensor) for tensor in op.inputs]
         items = self.shortened(op, items, lambda item: group.kept(code, item, result.dtype))
         group.step(code, self._typed(op, items, code), result, self._cheap(op, items))

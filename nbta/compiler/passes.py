@@ -1,8 +1,6 @@
 """Passes: each takes a program and gives another one that computes the same for less."""
 
 import functools
-from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -10,7 +8,7 @@ from nbta import shapes
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.program import Program, changes, rebuild
 from nbta.graph.copying import Copy, copied, keep_shapes
-from nbta.graph.dependence import closure, uses_through_bodies
+from nbta.graph.dependence import UsesThroughBodies, closure
 from nbta.graph.graph import drop_unused, keep_live, live, running, subgraphs, substitute, within
 from nbta.graph.operation import FLOW, Operation, Tensor
 from nbta.graph.order import before, ordered
@@ -30,39 +28,60 @@ def prune(program: Program) -> Program:
     A program that does not fetch a gradient keeps no tapes for it. What is written to an array that
     something else looks at is needed.
     """
-    while changes := _plan(program):  # what is left out may be the last that looked at an array
+    facts = _Facts(program)
+    while changes := _plan(facts):  # what is left out may be the last that looked at an array
         for change in changes:
             change()
     return program
 
 
-def _plan(program) -> list:
+def _plan(facts) -> list:
     """What to leave out, as calls that do it: all is found before anything is changed."""
+    program, found = facts.program, []
     _go_past_branches(program)
-    facts, found = _Facts(functools.partial(analysis, ArrayUses, program), {}), []
     _look(facts, program, program.outputs, found)
     return found
 
 
-class _Facts(NamedTuple):
-    """What holds of a program while a look at it changes nothing.
+class _Facts:
+    """What holds of a program and its bodies, each as long as it stays as it is.
+
+    A second look, after what the first has found, is at what that changed and at what is around.
 
     Attributes
     ----------
-    arrays : callable
-        Gives the `ArrayUses` of the program, which few programs are asked for.
-    uses : dict
-        By body, what `uses_through_bodies` says of it.
+    program : Program
+    uses : UsesThroughBodies
+    bare : dict
+        By graph, its version and the results that were left, where nothing was to be left out and
+        no other graph had a say in that.
+    asked : int
+        How often arrays of the whole program had a say.
     """
 
-    arrays: Callable
-    uses: dict
+    def __init__(self, program):
+        self.program, self.uses, self.bare, self.asked = program, UsesThroughBodies(), {}, 0
+
+    def arrays(self) -> ArrayUses:
+        """Who uses which array, which few programs are asked for."""
+        self.asked += 1
+        return analysis(ArrayUses, self.program)
 
 
 def _look(facts, graph, outputs, found):
-    """Note what a graph has that nothing needs, where some of its results are left.
+    """Note what a graph has that nothing needs, where some of its results are left."""
+    state = graph.version, frozenset(outputs)
+    if facts.bare.get(graph) != state:
+        before = len(found), facts.asked
+        _look_through(facts, graph, outputs, found)
+        if (len(found), facts.asked) == before:
+            facts.bare[graph] = state
 
-    From the end: what an operation takes is needed as far as something later needs what it gives.
+
+def _look_through(facts, graph, outputs, found):
+    """`_look`, from the end.
+
+    What an operation takes is needed as far as something later needs what it gives.
     """
     targets = getattr(graph, "targets", ())
     order, used = ordered({*targets, *(tensor.op for tensor in outputs)}), set(outputs)
@@ -133,8 +152,8 @@ def _look_inside(facts, op, used, found) -> list[Tensor]:
 def _inputs_of_loop(facts, loop, used) -> list[int]:
     """Places of the inputs of a loop that are needed, where what is around uses some tensors."""
     op, body, count = loop.op, loop.body, loop.count
-    edges = dict(enumerate(uses_through_bodies(body, facts.uses)))
-    asked = {0, *uses_through_bodies(loop.cond, facts.uses)[0]}
+    edges = dict(enumerate(facts.uses.of(body)))
+    asked = {0, *facts.uses.of(loop.cond)[0]}
     start = {i for i in range(count) if op.outputs[i] in used} | asked
     while True:
         places = closure(start, edges)
@@ -151,7 +170,7 @@ def _parts_of_case(facts, case, used) -> tuple[list[int], list[int]]:
     kept = {i for i, tensor in enumerate(op.outputs) if tensor in used}
     while more := _results_with_effects(facts, branches, kept, len(op.outputs)):
         kept |= more
-    needed = [uses_through_bodies(branch, facts.uses) for branch in branches]
+    needed = list(map(facts.uses.of, branches))
     return sorted(kept), sorted(set().union(*(ways[i] for ways in needed for i in kept)))
 
 

@@ -90,7 +90,7 @@ from nbta.frontend.maybe import (
     note_open_key,
 )
 from nbta.frontend.naturals import note_counter
-from nbta.frontend.object_paths import ObjectPaths
+from nbta.frontend.object_paths import ObjectPaths, is_path
 from nbta.frontend.problems import here, is_pythons
 from nbta.frontend.raising import is_numbas
 from nbta.frontend.ranges import Range
@@ -684,17 +684,18 @@ def with_yielded(names, get, set_):
     return (*others, *names), lambda: (*get_others(), *get()), set_all
 
 
-def if_(test, then, orelse, names, get, set_):
+def if_(test, then, orelse, names, get, set_, else_raises=False):
     """An `if`: one of two blocks, or both, traced.
 
     ``names`` are the first of the variables that ``get`` gives: those that something reads later.
-    The others are put back for the second block.
+    The others are put back for the second block. Where ``else_raises``, that block is the first:
+    as it ends in an error, the other one is no branch, and it would be traced again as none.
     """
     names, get, set_ = with_yielded(names, get, set_)
     found = decided(test)
     if not is_traced(found):
         return then() if found else orelse()
-    return _branch(found, then, orelse, names, get, set_)
+    return _branch(found, then, orelse, names, get, set_, else_raises)
 
 
 def _growing_lists(run, *args):
@@ -728,9 +729,9 @@ def _check(holds, error):
         effects.check(holds, error.with_traceback(None))
 
 
-def _traced_branch(pred, then, orelse, names, get, set_):
+def _traced_branch(pred, then, orelse, names, get, set_, else_first=False):
     try:
-        return _both_blocks(pred, then, orelse, names, *in_state(get, set_))
+        return _both_blocks(pred, then, orelse, names, *in_state(get, set_), else_first)
     except Raised as found:
         holds = pred if found.is_second else logical_not(pred)
         if isinstance(found.error, NoValueError):
@@ -792,19 +793,20 @@ def _call_as_wrapper(tensor, wrapper, name=None) -> None:
         call_after(tensor, held if type(held) is Tensor else held.itself)
 
 
-def _both_blocks(pred, then, orelse, names, get, set_, known=frozenset()):
+def _both_blocks(pred, then, orelse, names, get, set_, else_first=False, known=frozenset()):
     graph, entry = current(), get()
     with graph.name_scope("if") as scope:
         branches = [SubGraph(graph, f"{scope}{label}") for label in LABELS]
-        outcomes = []
-        for branch, block in zip(branches, (then, orelse), strict=True):
-            with branch.as_default():
-                outcomes.append(_outcome(block, entry, get, set_, names, bool(outcomes)))
+        outcomes = [None, None]
+        for place in (1, 0) if else_first else (0, 1):
+            with branches[place].as_default():
+                block = (then, orelse)[place]
+                outcomes[place] = _outcome(block, entry, get, set_, names, place == 1)
         places = {**outcomes[0].places, **outcomes[1].places}
         new = [place for key, (place, _) in places.items() if key not in known]
         if new:
             state = _with_places(new, names, get, set_)
-            return _both_blocks(pred, then, orelse, *state, known | places.keys())
+            return _both_blocks(pred, then, orelse, *state, else_first, known | places.keys())
         merged = _Merge(as_tensor(pred), entry, names, outcomes, branches)
         values = joined_branches("if", as_tensor(pred), branches, LABELS, merged.columns, scope)
     for outcome in outcomes:
@@ -1742,6 +1744,17 @@ def _endless():
 _FOUND = "what loops were found to carry"
 
 
+def taken_found(graph) -> dict:
+    """What loops of a trace that is over were found to carry, as far as others have that too."""
+    found = graph.root.cache.pop(_FOUND, {})
+    return {key: each.of_any_trace() for key, each in found.items() if each.has_paths_to_places()}
+
+
+def assume_found(graph, found) -> None:
+    """Let the loops of a trace begin with what an earlier one of the same arguments found."""
+    graph.root.cache[_FOUND] = found
+
+
 def _kind(value):
     """What a value is, as far as it decides how a loop hands it on."""
     # a view may be of a trace that is given up, so it is not read
@@ -1831,6 +1844,8 @@ class _Found(NamedTuple):
         The places of which all arrays that were there before the loop change.
     ways : dict
         By tie, with None for all arrays without a reference: the ways, and whether it is vague.
+    is_ordered : bool
+        Whether iterations print, or may fail.
     """
 
     kinds: list
@@ -1847,6 +1862,24 @@ class _Found(NamedTuple):
     outer: dict
     ways: dict
     spoiled: list
+    is_ordered: bool
+
+    def has_paths_to_places(self) -> bool:
+        """Whether another trace finds its own places by the references."""
+        return all(is_path(reference) for reference, _ in self.places)
+
+    def of_any_trace(self) -> _Found:
+        """It without arrays that other traces do not have: these find their own."""
+        return self._replace(
+            wrappers=list(filter(is_path, self.wrappers)),
+            outer={place: list(filter(is_path, arrays)) for place, arrays in self.outer.items()},
+            ways={
+                (place, other): known
+                for (place, other), known in self.ways.items()
+                if not isinstance(other, _Array) or is_path(other.reference)
+            },
+            spoiled=[each for each in self.spoiled if is_path(each[0])],
+        )
 
 
 def _is_something(value):
@@ -1936,7 +1969,8 @@ class _Loop:
         entries = self._entries()
         self._aliases = {pair for pair in found.aliases if entries.keys() >= set(pair)}
         self._begin_outer(entries)
-        for wrapper in self._objects(found.wrappers):
+        given = self._changed[-1:] if found.is_ordered else []
+        for wrapper in [*self._objects(found.wrappers), *given]:
             self._guess(wrapper, also_known=True)
         for wrapper in [b for place in found.written for b in self._outer.get(place, ())]:
             self._guess(wrapper, also_known=True)
@@ -2002,6 +2036,7 @@ class _Loop:
             },
             ways,
             [(refer(wrapper), reason) for wrapper, reason in self._spoiled.values()],
+            id(self._changed[-1]) in self._changing,
         )
 
     def _is_scalar(self, value):
@@ -2307,11 +2342,17 @@ class _Loop:
         """What an iteration ends with; `Again` where the state is another one than was assumed."""
         pairs = zip(bound, self._get(), strict=False)
         end = [_in_form_of(start, found) for start, found in pairs]
-        again = self._learn_wrappers(frame) or self._learn_places(frame)
-        if again:
-            raise Again
-        for i in range(len(self._names)):
-            again |= self._learn_variable(i, bound[i], end[i])
+        again = self._learn_wrappers(frame)
+        again = more = self._learn_places(frame) or again
+        for i, pair in enumerate(zip(bound, end, strict=True)):
+            if more and pair[0] is pair[1]:
+                continue  # what changes besides may change it, too
+            try:
+                again = self._learn_variable(i, *pair) or again
+            except NbtaError:
+                if not again:
+                    raise
+                break  # the next trace tells whether it is so with all that changes, too
         if again:
             raise Again
         for i in self._carried:

@@ -67,6 +67,11 @@ class ObjectPaths:
         return found
 
 
+def is_path(reference) -> bool:
+    """Whether a reference leads to the objects of any trace, not to one of its own."""
+    return isinstance(reference, _Path)
+
+
 class _Path(tuple):
     """Steps from a function to an object: a kind, and a name or a key."""
 

@@ -432,6 +432,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_If(self, node):
         number = next(self._numbers)
+        else_raises = _ends_in_raise(node.orelse) and not _ends_in_raise(node.body)
         idents = self._state_of(node, [node.body, node.orelse])
         handed = [each for each in idents if each in node.after]
         idents = handed + [each for each in idents if each not in node.after]
@@ -440,6 +441,7 @@ class _Rewriter(ast.NodeTransformer):
         then, orelse = f"{PREFIX}then_{number}", f"{PREFIX}else_{number}"
         made = [self._define(then, node.body), self._define(orelse, node.orelse), *setter]
         test = self._test(node.test)
+        state += [ast.Constant(True)] if else_raises else []
         call = ast.Expr(_runtime("if_", test, name(then), name(orelse), *state))
         return self._placed(node, [*made, call])
 
@@ -975,6 +977,14 @@ def _asks_for_numbers(case):
     if any(isinstance(part, ast.MatchSingleton) and part.value is not None for part in inner):
         return True
     return any(not isinstance(c, ast.Name) or c.id in _NUMBERS for c in classes)
+
+
+def _ends_in_raise(statements):
+    """Whether all ways through statements that come to the last one end in an error."""
+    last = statements[-1] if statements else None
+    if isinstance(last, ast.If):
+        return _ends_in_raise(last.body) and _ends_in_raise(last.orelse)
+    return isinstance(last, ast.Raise)
 
 
 def _is_asked_in(stores, ident):

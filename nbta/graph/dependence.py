@@ -3,7 +3,7 @@
 import functools
 import operator
 
-from nbta.graph.graph import SubGraph, within
+from nbta.graph.graph import SubGraph, all_bodies
 from nbta.graph.operation import NotDifferentiable, Operation, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.views import Branch, Loop, is_branch, is_loop
@@ -44,40 +44,58 @@ def _all_inputs(op):
     return [[*op.inputs, *_awaited(op)]] * len(op.outputs)
 
 
-def uses_through_bodies(body: SubGraph, known: dict | None = None) -> list[set[int]]:
-    """`uses`, where loops and branches in the body leave out what some of their results need not.
+class UsesThroughBodies:
+    """`uses`, where loops and branches in a body leave out what some of their results need not.
 
-    Those with effects leave out nothing.
-
-    Parameters
-    ----------
-    body : SubGraph
-    known : dict, optional
-        Answers by body, for a caller who asks for bodies in each other and changes none meanwhile.
+    Those with effects leave out nothing. What it found of a body it knows as long as nothing
+    changes that: a body in twenty others is looked at once.
     """
-    known = {} if known is None else known
-    if body not in known:
-        known[body] = _reach(body, functools.partial(_needed_inputs, known))
-    return known[body]
 
+    def __init__(self):
+        self._uses, self._effects = {}, {}
 
-def _needed_inputs(known, op):
-    inner = within([op])
-    if any(each.record.effects and not (is_loop(each) or is_branch(each)) for each in inner):
+    def of(self, body: SubGraph) -> list[set[int]]:
+        """For each result of a body, the places of the parameters that it needs."""
+        return _as_long_as_it_stays(self._uses, body, self._found)
+
+    def _found(self, body):
+        return _reach(body, self._needed_inputs)
+
+    def _needed_inputs(self, op):
+        if self._has_effects(op):
+            return _all_inputs(op)
+        awaited = _awaited(op)
+        if is_loop(op):
+            loop, places = Loop(op), range(len(op.outputs))
+            edges = dict(enumerate(self.of(loop.body)))
+            asked = {0, *self.of(loop.cond)[0]}
+            found = (closure({place, *asked}, edges) for place in places)
+            return [[*awaited, *(op.inputs[k] for k in sorted(each))] for each in found]
+        if is_branch(op):
+            case = Branch(op)
+            ways = zip(*map(self.of, case.branches), strict=True)
+            found = (sorted(set().union(*each)) for each in ways)
+            return [[*awaited, case.index, *(case.captured[k] for k in each)] for each in found]
         return _all_inputs(op)
-    awaited = _awaited(op)
-    if is_loop(op):
-        loop, places = Loop(op), range(len(op.outputs))
-        edges = dict(enumerate(uses_through_bodies(loop.body, known)))
-        asked = {0, *uses_through_bodies(loop.cond, known)[0]}
-        found = (closure({place, *asked}, edges) for place in places)
-        return [[*awaited, *(op.inputs[k] for k in sorted(each))] for each in found]
-    if is_branch(op):
-        case = Branch(op)
-        ways = zip(*(uses_through_bodies(b, known) for b in case.branches), strict=True)
-        found = (sorted(set().union(*each)) for each in ways)
-        return [[*awaited, case.index, *(case.captured[k] for k in each)] for each in found]
-    return _all_inputs(op)
+
+    def _has_effects(self, op):
+        """Whether an operation, or one in its bodies, closed ones too, does more than compute."""
+        if op.record.effects and not (is_loop(op) or is_branch(op)):
+            return True
+        return any(
+            _as_long_as_it_stays(self._effects, body, self._have_effects) for body in all_bodies(op)
+        )
+
+    def _have_effects(self, body):
+        return any(map(self._has_effects, body.operations))
+
+
+def _as_long_as_it_stays(known, body, find):
+    """What is known of a body at its present version, or is found."""
+    found = known.get(body)
+    if found is None or found[0] != body.version:
+        known[body] = found = body.version, find(body)
+    return found[1]
 
 
 def _awaited(op):

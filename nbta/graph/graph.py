@@ -625,10 +625,12 @@ def all_bodies(op: Operation) -> list[SubGraph]:
 
 def within(operations) -> set[Operation]:
     """Operations, and those of their bodies, closed ones too."""
-    found = set(operations)
-    for op in operations:
-        for body in all_bodies(op):
-            found |= within(body.operations)
+    todo = list(operations)
+    found = set(todo)
+    while todo:
+        for body in all_bodies(todo.pop()):
+            todo += body.operations
+            found.update(body.operations)
     return found
 
 
