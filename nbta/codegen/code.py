@@ -265,20 +265,15 @@ class Code(ABC):
         """The statement that lets a buffer's pointer point to an address."""
         return assign(base.name, call("pointer", numba_name(base.dtype), address, base.scope))
 
-    def new(self, dtype, dimensions, stem="b", beside: Base | None = None) -> Block:
-        """Room for items, whose dimensions are known here.
-
-        With ``beside`` LLVM takes it to be in one buffer with that.
-        """
+    def new(self, dtype, dimensions, stem="b", *, anew=False) -> Block:
+        """Room for items, whose dimensions are known here; ``anew``, not where others were."""
         dtype, dimensions = np.dtype(dtype), tuple(map(self.canonical, dimensions))
         level = min(self.level, self.level_of(dimensions))
         # Made ahead of loops, a buffer must not move when another block takes it.
         made = (level, product(dimensions)) if level < self.level else None
-        old = self._taken(dtype, made) if beside is None else None
+        old = None if anew else self._taken(dtype, made)
         base = self.base(dtype, stem, None if old else self.word(2))
         base.loose, base.made = True, made
-        if beside is not None:  # no memory is known by two numbers
-            base.number = beside.number
         if old:  # under another name, as Numba is slow with names that change
             base.number, base.word = old.number, old.word
         if not old:

@@ -124,7 +124,7 @@ _NUMBERS = (
 )  # fmt: skip
 _INTRINSICS = (
     "pointer", "address", "call", "copy", "clear", "fast_add", "refuse", "too_many", "room", "tick",
-    "watch", "array_in", "dimension_in", "adopt", "agrees", "attempt", "frozen", "opaque",
+    "watch", "array_in", "dimension_in", "adopt", "agrees", "attempt", "frozen", "opaque", "fence",
     "unless", "chosen", "guarded", "has_nan",
 )  # fmt: skip
 

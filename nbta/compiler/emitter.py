@@ -296,8 +296,7 @@ def emit_while(code, op) -> None:
     loop = Loop(op)
     cond, body = loop.cond, loop.body
     code.flush()
-    captured = [_captured(code, tensor) for tensor in loop.captured]
-    variables = _variables(code, loop)
+    variables, captured = _taken(code, loop)
     code.tiles += filter(None, [op.facts.tiling])
     code.joint += [op.name] if op.facts.has_adjoint else []
     code.add(comment(op.name))
@@ -338,8 +337,8 @@ def emit_while(code, op) -> None:
             code.add(do("watch", "w", _watch_word(code), variables[0].value.item))
         if counter is not None:
             code.add(do("tick", counter))
-    for blocks in code.turned.pop():
-        _put_back(code, blocks)
+    for blocks, count in code.turned.pop():
+        _put_back(code, blocks, count)
     for variable, tensor in zip(variables, op.outputs, strict=True):
         code.bind(tensor, variable.value)
 
@@ -580,6 +579,17 @@ def _watch_word(code):
     return code.watch_word
 
 
+def _taken(code, loop):
+    """Places for variables, and what is captured.
+
+    What is captured is looked up again, as a part of a buffer that a variable takes is copied.
+    """
+    for tensor in loop.captured:
+        _captured(code, tensor)
+    variables = _variables(code, loop)
+    return variables, [_captured(code, tensor) for tensor in loop.captured]
+
+
 def _captured(code, tensor):
     """What a loop captures; a transpose is made once, before it."""
     if isinstance(code.values[tensor], Transposed):
@@ -608,70 +618,114 @@ def _assign(code, places, body):
         zip(pairs, saved, strict=True), key=lambda item: item[0][0].is_view
     ):
         place.take(value)
+    _measure(code, dict(pair for (place, value) in pairs for pair in place.lengths(value)))
     code.end(body.outputs)
+
+
+def _measure(code, lengths):
+    """Let variables for lengths be others, all at once; some may be each other's."""
+    kept = {}
+    for theirs in lengths.values():
+        if theirs in lengths:
+            kept[theirs] = code.name("n")
+            code.add(assign(kept[theirs], theirs))
+    code.add(*(assign(mine, kept.get(theirs, theirs)) for mine, theirs in lengths.items()))
 
 
 def _variables(code, loop):
     """Places for variables; those that change places in each iteration have buffers that can."""
-    found = []
-    for variable, first in zip(loop.variables(), _rotating(loop), strict=True):
-        beside = found[first].may_rotate if first is not None and first < len(found) else None
-        found.append(_Variable(code, variable, beside))
+    rotating, found = _rotating(loop), []
+    for place, variable in enumerate(loop.variables()):
+        alike = code.same_shapes.first_alike(variable)
+        like = found[alike] if alike < place else None
+        found.append(_Variable(code, variable, place in rotating, like))
+    for each in found:
+        each.look_again()
     return found
 
 
 def _rotating(loop):
-    """By place, the first of the variables that iterations let change places; None for others."""
+    """Places of the variables that iterations let change places.
+
+    These take each other's values in turn; or each takes the one of the next, and the last one
+    what an iteration makes.
+    """
     following = [
         _changed_from(loop.body, variable.following) if variable.parameter.spec.rank else None
         for variable in loop.variables()
     ]
-    found = []
+    takers = Counter(following)
+    found: set = set()
     for place in range(loop.count):
-        cycle, other = [place], following[place]
-        while other is not None and other not in cycle and other < loop.count:
-            cycle.append(other)
+        several, other = [place], following[place]
+        while other is not None and other not in several and other < loop.count:
+            several.append(other)
             other = following[other]
-        found.append(min(cycle) if other == place and len(cycle) > 1 else None)
+        begins = other == place or (other is None and takers[place] == 0)
+        if len(several) > 1 and begins and all(takers[other] == 1 for other in several[1:]):
+            found.update(several)
     return found
 
 
 def _turned(code, pairs):
-    """Exchange the buffers of places that only change places; the rest of the pairs."""
+    """Exchange the buffers of places that only change places; the rest of the pairs.
+
+    Where the last of them gets what the iteration made in its second buffer, the first one's buffer
+    becomes the second one of the last.
+    """
     places = {place: value for place, value in pairs if place.may_rotate is not None}
     whose = {p: next((o for o in places if o.has(v)), None) for p, v in places.items()}
+    taken = {other for other in whose.values() if other is not None}
     for place in whose:
-        cycle, other = [place], whose[place]
-        while other is not None and other not in cycle:
-            cycle.append(other)
+        several, other = [place], whose[place]
+        while other is not None and other not in several:
+            several.append(other)
             other = whose[other]
-        numbers = {each.value.base.number for each in cycle}
-        if other is place and len(cycle) > 1 and len(numbers) == 1:
-            _turn(code, [each.value for each in cycle])
-            return _turned(code, _rest(pairs, cycle))
+        blocks, last = [each.value for each in several], several[-1]
+        if other is None and place not in taken and last.is_second(places[last]):
+            blocks.append(last.second)
+        elif other is not place:
+            continue
+        if len(blocks) > 1:
+            _turn(code, blocks, len(several))
+            return _turned(code, _rest(pairs, several, blocks))
     return pairs
 
 
-def _turn(code, blocks):
-    """Let each name stand for the next buffer, and the last for the first, until `_put_back`."""
-    names = [block.base.name for block in blocks]
+def _turn(code, blocks, count):
+    """Let each name stand for the next buffer, and the last for the first, until `_put_back`.
+
+    The items of the first ``count`` are needed after the loop. No access moves past here, as LLVM
+    takes names to be of memory that lies apart.
+    """
+    bases = [block.base for block in blocks]
     kept = code.name("z")
-    code.add(assign(kept, names[0]))
-    code.add(*(assign(one, other) for one, other in zip(names, [*names[1:], kept], strict=True)))
-    code.turned[-1].append(blocks)
+    code.add(assign(kept, bases[0].name))
+    for base, name in zip(bases, [*(base.name for base in bases[1:]), kept], strict=True):
+        code.add(code.pointer(base, call("address", name, 0)))
+    code.add(do("fence"))
+    code.turned[-1].append((blocks, count))
 
 
-def _put_back(code, blocks):
+def _put_back(code, blocks, count):
     """After a loop, bring items to the buffers that belong to the names, which words tell."""
     bases, i = [block.base for block in blocks], code.name("i")
+
+    def one(base, address):
+        # of one scope here: what one name leaves is where the items of another one go
+        known = replace(base, name=code.name("z"), number=bases[0].number)
+        code.add(code.pointer(known, address))
+        return known.name
+
     with code.nest(when(call("address", bases[0].name, 0).differs(TABLE[bases[0].word]))):
-        homes = [replace(base, name=code.name("z")) for base in bases]
-        code.add(*(code.pointer(home, TABLE[home.word]) for home in homes))
-        items = [code.name("t") for _ in bases]
+        homes = [one(base, TABLE[base.word]) for base in bases[:count]]
+        there = [one(base, call("address", base.name, 0)) for base in bases[:count]]
+        items = [code.name("t") for _ in there]
         with code.nest(over(i, product(blocks[0].dimensions))):
-            code.add(*(assign(t, b.name[i]) for t, b in zip(items, bases, strict=True)))
-            code.add(*(assign(h.name[i], t) for t, h in zip(items, homes, strict=True)))
-        code.add(*(assign(b.name, h.name) for b, h in zip(bases, homes, strict=True)))
+            code.add(*(assign(t, name[i]) for t, name in zip(items, there, strict=True)))
+            code.add(*(assign(name[i], t) for t, name in zip(items, homes, strict=True)))
+        code.add(*(code.pointer(base, TABLE[base.word]) for base in bases))
+        code.add(do("fence"))
 
 
 def _swapped(code, pairs):
@@ -687,13 +741,20 @@ def _swapped(code, pairs):
                         assign(item, one.value.at(i)), assign(one.value.at(i), other.value.at(i))
                     )
                     code.add(assign(other.value.at(i), item))
-                return _swapped(code, _rest(pairs, [one, other]))
+                places = [one, other]
+                return _swapped(code, _rest(pairs, places, [place.value for place in places]))
     return pairs
 
 
-def _rest(pairs, exchanged):
-    """The pairs without some places that have changed buffers: what they held is elsewhere now."""
-    now = {value.base: place.value.base for place, value in pairs if place in exchanged}
+def _rest(pairs, exchanged, blocks):
+    """The pairs without some places that have changed buffers: what they held is elsewhere now.
+
+    Each of the blocks has what the next one had, and the last what the first one had.
+    """
+    now = {
+        block.base: before.base
+        for before, block in zip([blocks[-1], *blocks[:-1]], blocks, strict=True)
+    }
 
     def found(value):
         base = now.get(value.base) if isinstance(value, Block) else None
@@ -710,6 +771,10 @@ class _Place:
     may_change = False
     #: The buffer, where it may be exchanged for another one.
     may_rotate = None
+    #: Whether all that is brought here has the shape of what is here.
+    keeps_shape = False
+    #: Another block for what is made while what is here is still needed, once there is one.
+    second = None
 
     def __init__(self, code):
         self._code = code
@@ -720,14 +785,34 @@ class _Place:
             return
         block, code = self.value, self._code
 
-        def place(dimensions):
-            same = all(map(code.same, dimensions, block.dimensions))
-            return block if same and code.is_free(block.base) else None
+        def place(dimensions, stays=False):
+            if not (self.keeps_shape or all(map(code.same, dimensions, block.dimensions))):
+                return None
+            if code.is_free(block.base):
+                return block
+            return None if stays else self.beside()
 
         code.destinations[tensor] = place
-        while tensor.op.record.changes:  # what it changes may be made here already
-            tensor = tensor.op.inputs[0]
-            code.destinations.setdefault(tensor, place)
+        for made in _made_there(tensor):  # what becomes it may be made here already
+            code.destinations.setdefault(made, place)
+
+    def beside(self):
+        """The block beside the one that is here, if there may be one, and nobody needs it."""
+        return
+
+    def lengths(self, value):
+        """Pairs of variables for lengths, and what they become with a value."""
+        return ()
+
+    def is_second(self, value):
+        """Whether a value is the whole block beside the one that is here."""
+        made = self.second
+        return (
+            made is not None
+            and isinstance(value, Block)
+            and (value.base, value.offset) == (made.base, made.offset)
+            and all(map(self._code.same, value.dimensions, made.dimensions))
+        )
 
     def has(self, value):
         """Whether a value is the whole block of items that is here."""
@@ -756,7 +841,10 @@ class _Place:
 class _Variable(_Place):
     """A variable of a loop, in a local variable or in a buffer of its own."""
 
-    def __init__(self, code, variable, beside=None):
+    #: A tensor that the body only reads, where it is.
+    _read = None
+
+    def __init__(self, code, variable, rotates, like):
         super().__init__(code)
         parameter, following, first = variable.parameter, variable.following, variable.first
         spec = parameter.spec
@@ -768,10 +856,9 @@ class _Variable(_Place):
         if isinstance(value, Scalar):
             self.value = code.local(value.item, spec.dtype, "v")
             return
-        self._fixed = _keeps_shape(variable)
-        self._is_kept = variable.is_kept
-        if self._is_kept:  # the body reads it where it is
-            self.value = value
+        self._fixed = _keeps_shape(variable) or code.same_shapes.keeps(variable)
+        if variable.is_kept:
+            self._read, self.value = first, value
             return
         found = array_code.kept_in_slots(code, parameter.graph, following, first)
         if found is not None and self._fixed:
@@ -781,16 +868,29 @@ class _Variable(_Place):
             return
         dimensions = value.dimensions
         if not self._fixed:
-            dimensions = tuple(code.variable(e) for e in dimensions)
-        if self._fixed and beside is None and code.takes(first, value):
+            dimensions = like.value.dimensions if like else tuple(map(code.variable, dimensions))
+        rotates = rotates and self._fixed
+        stays = self._fixed and not rotates
+        if stays and code.takes(first, value):
             self.value = value
             return
-        beside = beside if self._fixed else None
-        block = code.new(spec.dtype, value.dimensions, "v", beside)
-        if self._fixed and beside is None:
+        rule = code.destinations.get(variable.last) if stays and code.level else None
+        block = rule(value.dimensions) if rule is not None else None
+        block = block or code.new(spec.dtype, value.dimensions, "v", anew=rotates)
+        if stays:
             code.note_start(variable.loop.op, value)
         code.copy_to(block, value)
         self.value = Block(block.base, dimensions)
+
+    def look_again(self):
+        """Find what the body only reads; it was copied if another variable takes its buffer."""
+        if self._read is not None:
+            self.value = self._code.value(self._read)
+
+    @property
+    def keeps_shape(self):
+        """See `_Place.keeps_shape`."""
+        return self._fixed
 
     @property
     def is_view(self):
@@ -800,7 +900,7 @@ class _Variable(_Place):
     @property
     def may_change(self):
         """See `_Place.may_change`."""
-        own = isinstance(self.value, Block) and not self.is_view and not self._is_kept
+        own = isinstance(self.value, Block) and not self.is_view and self._read is None
         return own and self._fixed
 
     @property
@@ -808,6 +908,17 @@ class _Variable(_Place):
         """See `_Place.may_rotate`."""
         base = self.value.base if self.may_change else None
         return base if base is not None and base.loose and base.word is not None else None
+
+    def beside(self):
+        """See `_Place.beside`."""
+        code, own = self._code, self.value
+        if self.second is None:
+            if self.may_rotate is None:
+                return None
+            self.second = code.new(own.dtype, own.dimensions, "v", anew=True)
+            self.second.base.loose = False
+            code.may_change_in_loop(self.second.base)
+        return self.second if code.is_free(self.second.base) else None
 
     def enter(self):
         """At the beginning of an iteration."""
@@ -835,23 +946,30 @@ class _Variable(_Place):
         if not self._fixed:
             code.room(self.value.base, value.dimensions)
         code.copy_to(self.value, value)
-        if not self._fixed:
-            pairs = zip(self.value.dimensions, value.dimensions, strict=True)
-            code.add(*(assign(mine, theirs) for mine, theirs in pairs if mine != theirs))
+
+    def lengths(self, value):
+        """See `_Place.lengths`."""
+        if isinstance(value, Scalar) or self._array is not None or self._fixed:
+            return
+        for mine, theirs in zip(self.value.dimensions, value.dimensions, strict=True):
+            if mine != theirs:
+                yield mine, theirs
 
 
 def emit_case(code, op) -> None:
     """A branch: each branch puts its results into the same places."""
     code.flush()
     case = Branch(op)
-    captured = [code.kept(tensor) for tensor in case.captured]
+    for tensor in case.captured:
+        code.kept(tensor)
+    taken = _changed_by_branches(code, case)
+    captured = [code.kept(tensor) for tensor in case.captured]  # as of a loop
     sums = {k: code.sums.branches[t] for k, t in enumerate(op.outputs) if t in code.sums.branches}
     summed = set(sums.values())
     for place, tensor in enumerate(case.captured):
         if tensor in summed:  # each branch says what it adds, for a sum of all iterations
             captured[place] = Scalar(code.number(tensor.dtype.type(-0.0)), tensor.dtype)
     branches, index = case.branches, case.index
-    taken = _changed_by_branches(code, case)
     results = [_Result(code, tensor, taken.get(k)) for k, tensor in enumerate(op.outputs)]
     taken_one = code.scalar(index)
     for number, branch in enumerate(branches):
@@ -921,6 +1039,22 @@ def changed_from(tensor, uses):
             return
         if uses[tensor] == 1:
             yield tensor
+
+
+def _made_there(tensor):
+    """The tensors that are changed in place to become one, if nothing else needs them by then."""
+    while True:
+        op = tensor.op
+        if op.record.changes:
+            tensor = op.inputs[0]
+        elif op.record is WHILE and tensor.spec.rank:
+            variable = Loop(op).variable(tensor.index)
+            if _changed_from(variable.loop.body, variable.following) != variable.place:
+                return
+            tensor = variable.first
+        else:
+            return
+        yield tensor
 
 
 def _changed_from(body, tensor):
@@ -1027,9 +1161,9 @@ class Emitter(Code):
         Loops whose adjoint iterations run right after themselves.
     """
 
-    def __init__(self, arrays, counts):
+    def __init__(self, arrays, counts, same_shapes):
         super().__init__()
-        self.arrays, self.counts = arrays, counts
+        self.arrays, self.counts, self.same_shapes = arrays, counts, same_shapes
         self.calls = []
         self.copies: list = []
         self.tiles: list = []
@@ -1190,6 +1324,10 @@ class Emitter(Code):
         """Let what is in a buffer outside of loops be changed once nobody needs it."""
         self._variables[0].add(base)
 
+    def may_change_in_loop(self, base):
+        """Let a buffer of the loop around change, as those of its `variables`."""
+        self._variables[-1].add(base)
+
     @contextmanager
     def changing(self, blocks):
         """A branch, that may change blocks too; their buffers are for nothing else meanwhile."""
@@ -1233,8 +1371,9 @@ class Emitter(Code):
         value, rule = self.value(x), self.destinations.get(result)
         self._left[x] -= 1
         self._keep_parts(value)
-        block = rule(value.dimensions) if rule is not None else None
-        if block is None and self._may_change(value.base) and self.is_free(value.base):
+        stays = self._may_change(value.base) and self.is_free(value.base)
+        block = rule(value.dimensions, stays) if rule is not None else None
+        if block is None and stays:
             block = value
         self._left[x] += 1
         block = block or self.new(result.dtype, value.dimensions)

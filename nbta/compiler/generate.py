@@ -11,6 +11,7 @@ from nbta.compiler.emitter import Call, Emitter, changed_from, check, has_code
 from nbta.compiler.explain import place_of, work
 from nbta.compiler.induction import Counts
 from nbta.compiler.manager import analysis
+from nbta.compiler.same_shapes import SameShapes
 from nbta.graph.operation import is_inexact
 from nbta.graph.order import ordered
 from nbta.loops import (
@@ -147,7 +148,7 @@ def generate(program, emitter=Emitter) -> Generated:
     """
     head = HEAD
     plain = PlainArrays(program)
-    code = emitter(ArrayCode(plain), analysis(Counts, program))
+    code = emitter(ArrayCode(plain), analysis(Counts, program), SameShapes(program))
     # What no operation takes, as the texts of records, is in nobody's way.
     in_code = [t for t in program.inputs if has_code(t.dtype) or t.spec.rank is None]
     check([*in_code, *program.outputs])
@@ -272,7 +273,7 @@ class _Place:
             code.destinations.setdefault(made, self._take)
             code.change_here(self.base)  # nothing else is ever there
 
-    def _take(self, dimensions):
+    def _take(self, dimensions, stays=False):
         if self._is_taken or self._code.level:
             return None
         self._is_taken = True

@@ -81,8 +81,8 @@ class Clock:
 class InstrumentedEmitter(Emitter):
     """Writes a program down, with clocks."""
 
-    def __init__(self, arrays, counts):
-        super().__init__(arrays, counts)
+    def __init__(self, arrays, counts, same_shapes):
+        super().__init__(arrays, counts, same_shapes)
         self.clock = Clock(self.word(rt.WORDS))
         self._open, self._loops, self._numbers = [_piece("begin", ())], (), []
         self._written = ()

@@ -185,10 +185,10 @@ class _Saved:
         if value.op.record is not GETITEM:
             return False
         others = [other for other in self._needed if other is not value]
-        ahead = any(shifted(self._tapes, self._loop, value, other) for other in others)
+        ahead = any(shifted(self._tapes, self._loop, value, other) is not None for other in others)
         return ahead or (
             value not in self._needed
-            and any(shifted(self._tapes, self._loop, other, value) for other in others)
+            and any(shifted(self._tapes, self._loop, other, value) is not None for other in others)
         )
 
     def _is_saved_once(self, value):

@@ -5,6 +5,7 @@ import functools
 from nbta import shapes
 from nbta.compiler.manager import Fact, contract
 from nbta.compiler.program import Program, changes, rebuild
+from nbta.compiler.same_shapes import SameShapes
 from nbta.compiler.shape_vectors import count_of, lengths_of_inputs, vector_of
 from nbta.graph.copying import Copy, copied
 from nbta.graph.graph import SubGraph, everything, running, subgraphs, sweep, unify
@@ -40,18 +41,22 @@ def simplify_shapes(program: Program) -> Program:
 def shapes_of_variables(program: Program) -> Program:
     """Measure what a loop begins with for its variables, where all iterations have one shape.
 
-    So no tape of the shape is needed. A length that has a `Dim` is the same one in all iterations.
+    So no tape of the shape is needed. A length that has a `Dim` is the same one in all iterations,
+    and of others `SameShapes` tells.
     """
-    for op in list(running(program)):
-        if op.record is SHAPE:
-            _measure_first(op)
+    shapes = [op for op in running(program) if op.record is SHAPE]
+    same = SameShapes(program) if shapes else None
+    for op in shapes:
+        _measure_first(op, same)
     return program
 
 
-def _measure_first(op):
+def _measure_first(op, same):
     source = origin(op.inputs[0])
     shape, variable = source.spec.shape, variable_of(source)
-    while variable is not None and variable.first.spec.shape == shape and None not in (shape or ()):
+    while variable is not None and (
+        same.keeps(variable) or (variable.first.spec.shape == shape and None not in (shape or ()))
+    ):
         source = origin(variable.first)
         variable = variable_of(source)
     if source.spec.shape is not None and source is not origin(op.inputs[0]):

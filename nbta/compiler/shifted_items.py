@@ -22,7 +22,7 @@ from nbta.compiler.induction import Counts, Order
 from nbta.compiler.tapes import Tapes
 from nbta.graph.graph import substitute
 from nbta.graph.operation import Tensor
-from nbta.graph.views import Loop, Variable, is_loop, origin
+from nbta.graph.views import Loop, is_loop, origin
 from nbta.ops.core.arithmetic import add, less
 from nbta.ops.core.dispatch import as_tensor, constant_in
 from nbta.ops.indexing.items import GETITEM
@@ -53,17 +53,17 @@ def _merge_one(tapes, loop, own):
     own = [tape for tape in own if all(map(_is_plain, tapes.restores[tape]))]
     again: dict = {}  # by the tape of what an iteration reads ahead, that of what the next one has
     for one, other in permutations(own, 2):
-        variable = None if one in again else shifted(tapes, loop, one.value, other.value)
-        if variable is not None and other not in (tape for tape, _ in again.values()):
-            again[one] = other, variable
+        array = None if one in again else shifted(tapes, loop, one.value, other.value)
+        if array is not None and other not in (tape for tape, _ in again.values()):
+            again[one] = other, array
     read_again = {tape for tape, _ in again.values()}
     first = next((tape for tape in own if tape in again and tape not in read_again), None)
     if first is None:
         return False
-    chain, (_, variable) = [first], again[first]
+    chain, (_, array) = [first], again[first]
     while chain[-1] in again:
         chain.append(again[chain[-1]][0])
-    _merge(tapes, loop, variable, chain)
+    _merge(tapes, loop, array, chain)
     return True
 
 
@@ -71,21 +71,26 @@ def _is_plain(restore):
     return restore.record is RESTORE and not restore.control_inputs
 
 
-def shifted(counts: Counts, loop: Loop, ahead: Tensor, again: Tensor) -> Variable | None:
+def shifted(counts: Counts, loop: Loop, ahead: Tensor, again: Tensor) -> Tensor | None:
     """The array of which an iteration reads again what the one before has read ahead, or None.
 
-    Both are numbers that the body of a loop reads, and the array is a variable of the loop.
+    Both are numbers that the body of a loop reads, and the array, as it is before the loop, is a
+    variable of the loop, or the same for all iterations.
     """
     one, other, body = ahead.op, again.op, loop.body
     for value in (ahead, again):
         plain = value.op.record is GETITEM and value.spec.rank == 0 and not value.op.control_inputs
         if not plain or value.graph is not body:
             return None
-    variable, use = _read_by(loop, one, other)
-    if use is None or iterations_apart(counts, other, one, body) != 1:
+    if iterations_apart(counts, other, one, body) != 1:
         return None
     outside = Again(loop, loop.op.graph)
     if not all(map(outside.can_make, other.inputs[1:])):
+        return None
+    if one.inputs[0] is other.inputs[0] and one.inputs[0] in body.sources:
+        return body.sources[one.inputs[0]]
+    variable, use = _read_by(loop, one, other)
+    if use is None:
         return None
     earlier = _changes_before(one, variable)
     after = use.changes if earlier is None else [op for op in use.changes if op not in earlier]
@@ -94,7 +99,7 @@ def shifted(counts: Counts, loop: Loop, ahead: Tensor, again: Tensor) -> Variabl
     stays = all(differ(counts, op, one, body, Order.SAME) for op in after) and all(
         differ(counts, op, other, body, Order.SAME) for op in before
     )
-    return variable if stays else None
+    return variable.first if stays else None
 
 
 def _read_by(loop, one, other):
@@ -118,7 +123,7 @@ def _changes_before(read, variable) -> list | None:
     return found
 
 
-def _merge(tapes, loop, variable, chain):
+def _merge(tapes, loop, array, chain):
     """Restore what is read again from the tape of what is read ahead, which has more slots.
 
     Each tape of a chain has what the iteration after has read ahead of it. The first slots are for
@@ -134,7 +139,7 @@ def _merge(tapes, loop, variable, chain):
     with graph.as_default(), graph.control_dependencies(None):
         for place, tape in enumerate(chain[:0:-1]):
             index = constant_in(graph, np.array(place, np.int64))
-            value = _in_first(tapes, loop, variable, tape.value.op)
+            value = _in_first(tapes, loop, array, tape.value.op)
             begun = graph.create(SAVE, [begun, index, value]).outputs[0]
     loop.op.inputs[ahead.place] = begun
     inputs = [ahead.variable.parameter, _raised(body.outputs[0], count - 1), ahead.value]
@@ -153,9 +158,9 @@ def _raised(index, by):
     return index.graph.create(add.record, [index, by]).outputs[0]
 
 
-def _in_first(tapes, loop, variable, read) -> Tensor:
+def _in_first(tapes, loop, array, read) -> Tensor:
     """The item that the first iteration reads; 0 where there is none."""
-    graph, array = loop.op.graph, variable.first
+    graph = loop.op.graph
     outside, zero = Again(loop, graph), as_tensor(np.int64(0), graph)
     scalars = [outside.make(tensor, graph, zero) for tensor in read.inputs[1:]]
 

@@ -61,10 +61,10 @@ class NotingEmitter(Emitter):
         the statements are in the body of the loop or branch that the operation is.
     """
 
-    def __init__(self, arrays, counts):
+    def __init__(self, arrays, counts, same_shapes):
         self.tensors, self.places, self.items, self.marks = {}, {}, {}, []
         self._parts, self._last = [], {}
-        super().__init__(arrays, counts)
+        super().__init__(arrays, counts, same_shapes)
 
     def bind(self, tensor, value) -> None:
         """Say what stands for a tensor."""

@@ -592,6 +592,21 @@ def opaque(typingctx, value):
 
 
 @intrinsic
+def fence(typingctx):
+    """A place that no access moves past: pointers of two scopes change places there.
+
+    LLVM takes scopes to lie apart all the time. They do until here, and they do from here on.
+    """
+
+    def codegen(context, builder, sig, args):
+        kind = ir.FunctionType(ir.VoidType(), [])
+        builder.call(ir.InlineAsm(kind, "", "~{memory}", side_effect=True), [])
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@intrinsic
 def attempt(typingctx, function, arguments):
     """What a compiled function gives for a tuple of arguments; where it raises, ours is left."""
     kinds = tuple(map(types.unliteral, arguments))

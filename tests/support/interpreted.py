@@ -273,6 +273,7 @@ def names_of(extra=None):
         "chosen": lambda condition, one, other: one if condition else other,
         "refuse": _refuse, "too_many": _too_many, "room": _room, "slot": _slot, "np": np,
         "tick": _tick, "fetch": lambda place, index: None,
+        "fence": lambda: None,
         "watch": lambda w, word, iteration: None,
         "write_item": lambda w, record, index, _: _slot(w, record, 2, index, 0),
         "read_item": lambda w, record, index, _: _slot(w, record, 3, index, 0),

@@ -525,9 +525,25 @@ def _slice(code, start, stop, step, dimension):
     if step == -1 and start is stop is None:
         return Part(code.derived(dimension - 1, "k"), dimension, as_node(-1))
     lower, upper, first, last = _ends(code, step, dimension)
+    count = _fewer(code, start, stop, step, dimension)
     start = first if start is None else _bound(code, start, dimension, lower, upper)
-    stop = last if stop is None else _bound(code, stop, dimension, lower, upper)
-    return Part(start, _count(code, start, stop, step), as_node(step))
+    if count is None:
+        stop = last if stop is None else _bound(code, stop, dimension, lower, upper)
+        count = _count(code, start, stop, step)
+    return Part(start, count, as_node(step))
+
+
+def _fewer(code, start, stop, step, dimension):
+    """The count of a slice that leaves out so many items of an axis, by their number alone.
+
+    So ``v[1:]`` and ``v[:-1]`` have one length, and ``v[2:]``, ``v[1:-1]`` and ``v[:-2]``.
+    """
+    ends = [0 if n is None else n for n in (start, stop)]
+    if step != 1 or any(isinstance(n, Expression) for n in ends) or ends[0] < 0 or ends[1] > 0:
+        return None
+    if stop == 0:
+        return None
+    return code.derived(call("max", 0, dimension - (ends[0] - ends[1])))
 
 
 def _ends(code, step, dimension):

@@ -300,7 +300,7 @@ def _emit_softmax(code, op) -> None:
         parts.add_up(parts.items)
         if parts.kept:
             code.value(parts.total)
-            code.destinations[result] = lambda dimensions: code.values[parts.items]
+            code.destinations[result] = lambda dimensions, stays=False: code.values[parts.items]
     parts.step(operator.truediv, parts.items, parts.total, result=result)
 
 
