@@ -82,16 +82,16 @@ def shifted(counts: Counts, loop: Loop, ahead: Tensor, again: Tensor) -> Tensor 
         plain = value.op.record is GETITEM and value.spec.rank == 0 and not value.op.control_inputs
         if not plain or value.graph is not body:
             return None
-    if iterations_apart(counts, other, one, body) != 1:
+    source = body.sources.get(one.inputs[0]) if one.inputs[0] is other.inputs[0] else None
+    variable, use = _read_by(loop, one, other)
+    if source is None and use is None:
         return None
     outside = Again(loop, loop.op.graph)
-    if not all(map(outside.can_make, other.inputs[1:])):
+    is_next = iterations_apart(counts, other, one, body) == 1
+    if not is_next or not all(map(outside.can_make, other.inputs[1:])):
         return None
-    if one.inputs[0] is other.inputs[0] and one.inputs[0] in body.sources:
-        return body.sources[one.inputs[0]]
-    variable, use = _read_by(loop, one, other)
-    if use is None:
-        return None
+    if source is not None:
+        return source
     earlier = _changes_before(one, variable)
     after = use.changes if earlier is None else [op for op in use.changes if op not in earlier]
     earlier = _changes_before(other, variable)

@@ -127,6 +127,15 @@ def alone(v, p, n):
     return np.sum(v * v)
 
 
+def other_axes(v, p, n):
+    """Neighbours in arrays with other numbers of axes, and diagonals, which are none."""
+    m, total = np.outer(v, np.cos(v)), 0.0
+    for _ in range(n):
+        for j in range(len(v) - 1):
+            total = np.sin(total * v[j] + m[j, j + 1] * v[j + 1] * m[0, j]) * m[j, j]
+    return p * total
+
+
 @pytest.mark.smoke_every(2)
 @pytest.mark.parametrize(
     ("f", "shape", "n"),
@@ -138,6 +147,7 @@ def alone(v, p, n):
         (chosen, (9,), (3,)),
         (reset, (9,), (3,)),
         (alone, (9,), (0, 7, 8, 12)),
+        (other_axes, (9,), (3, 0)),
     ],
 )
 def test_programs(f, shape, n):
