@@ -164,7 +164,7 @@ class Windows(Rows):
         self._begun: dict = {}  # by stencil and line, where the item of the first iteration is
         self._firsts = [code.name("b") for _ in numbers]
         super().__init__(code, stencils, first, blocks)
-        self._in_branch = set(self._chosen)
+        self._in_branch = tuple(self._chosen)  # in order: source must not differ by process
         self._chosen = {row: row.names[0] for row in self._steps}
         for row, depth in self._depths().items():
             row.names.extend(code.name("q") for _ in range(depth))
