@@ -121,12 +121,9 @@ def _defined(source: str, names: dict[str, Any]) -> Any:
 def _of_dtype(array: Any, dtype: Any) -> Any:
     """An array of a dtype; None where it is of another.
 
-    Arrays from pickles have dtype objects of their own; those from files may have another order of
-    bytes.
+    Arrays from pickles have dtype objects of their own.
     """
-    if array.dtype == dtype:
-        return array.view(dtype)
-    return array.astype(dtype) if array.dtype.newbyteorder("=") == dtype else None
+    return array.view(dtype) if array.dtype == dtype else None
 
 
 class _Source:

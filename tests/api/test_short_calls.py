@@ -195,7 +195,6 @@ KINDS = {
     "an array of the library": (first, lambda _: array.array("d", [3.0, 5.0])),
     "memory": (first, lambda _: memoryview(X)),
     "a file": (everything, in_a_file),
-    "the other order of bytes": (everything, lambda _: X.astype(X.dtype.newbyteorder())),
 }
 
 
