@@ -636,6 +636,10 @@ def _run_block(block, entry, get, set_, count):
         try:
             block()
             return Outcome(get(), count, frame)
+        except Exception as error:
+            if id(effects.token_wrapper()) in frame.changed:
+                error.nbta_acts = True
+            raise
         finally:
             frame.undo()
             if set_ is not None:
@@ -736,9 +740,30 @@ def _traced_branch(pred, then, orelse, names, get, set_, else_first=False):
         holds = pred if found.is_second else logical_not(pred)
         if isinstance(found.error, NoValueError):
             _attempts.put_off(found.error, holds)
+        elif getattr(found.error, "nbta_acts", False):
+            blocks = (_nothing, _failing(orelse)) if found.is_second else (_failing(then), _nothing)
+            _both_blocks(pred, *blocks, (), *in_state(get, set_), found.is_second)
         else:
             _check(holds, found.error)
         return then() if found.is_second else orelse()
+
+
+def _nothing():
+    """The block of a branch that does nothing."""
+
+
+def _failing(block):
+    """A block that prints, or may fail in another way, before it ends in an error of the user's."""
+
+    def run():
+        try:
+            block()
+        except Exception as error:
+            if not _is_of_a_run(error):
+                raise
+            _check(np.bool_(False), error)
+
+    return run
 
 
 class _Attempts(threading.local):
