@@ -5,6 +5,7 @@ import operator
 from collections import Counter, defaultdict
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -1026,19 +1027,8 @@ def changed_from(tensor, uses):
     uses : Counter
         How often each tensor is an input, or a result.
     """
-    while uses[tensor] == 1:
-        op = tensor.op
-        if op.record.changes:
-            tensor = op.inputs[0]
-        elif op.record is WHILE and tensor.spec.rank:
-            variable = Loop(op).variable(tensor.index)
-            if _changed_from(variable.loop.body, variable.following) != variable.place:
-                return
-            tensor = variable.first
-        else:
-            return
-        if uses[tensor] == 1:
-            yield tensor
+    made = _made_there(tensor) if uses[tensor] == 1 else ()
+    return takewhile(lambda before: uses[before] == 1, made)
 
 
 def _made_there(tensor):

@@ -252,7 +252,7 @@ REFUSED = {
     makes_a_tuple: "only the run knows how many items this tuple has; use list(...)",
     asks_which_list_it_is: "`is` compares objects of which one is chosen",
     asks_which_object_it_is: "`is` compares objects of which one is chosen",
-    calls_a_stencil: "has indices that are no constants",
+    calls_a_stencil: "has indices that are no constants; give numba.stencil its neighborhood",
     deletes_an_item_of_a_dict: "dict['q'] is given a value, or deleted",
     takes_from_a_generator_in_a_loop: "takes items of a generator that was made before it",
     appends_tuples_of_two_lengths: "an item that is no tuple of 2",

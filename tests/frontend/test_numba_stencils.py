@@ -111,15 +111,3 @@ def test_items_and_borders(stencil, arguments):
         assert found.dtype == expected.dtype
         rtol = 1e-6 if arguments[0].dtype == "f4" else 1e-14
         np.testing.assert_allclose(found, expected, rtol=rtol)
-
-
-def test_a_reach_that_is_not_told():
-    @numba.stencil
-    def reaching(a):
-        total = 0.0
-        for i in range(2):
-            total += a[i]
-        return total
-
-    with pytest.raises(nbta.UnimplementedError, match=r"give numba\.stencil its neighborhood"):
-        nbta.grad(lambda a: np.sum(reaching(a)))(X)
