@@ -32,7 +32,9 @@ from nbta.compiler.stencils import stencils
 from nbta.compiler.sums import free_sums, goes_in_vectors
 from nbta.graph.graph import SubGraph, everything, running, substitute
 from nbta.graph.operation import Operation, Tensor
-from nbta.graph.views import Branch, Loop, is_loop
+from nbta.graph.views import Branch, Loop, is_loop, origin
+from nbta.ops.core.arithmetic import LOGICAL_NOT, logical_and, logical_or
+from nbta.ops.core.dispatch import CONSTANT
 from nbta.ops.indexing.items import GETITEM
 from nbta.ops.loops.bodies import trace
 from nbta.ops.loops.branch import CASE, add_case
@@ -75,10 +77,46 @@ def _reads_between(counts, body, between, safe):
     for read in everything(body):
         if read.graph is body or read.graph in inner or read in safe or not is_item_read(read):
             continue
-        known = (way for *way, branch in ways if is_within(counts, read, branch))
+        known = (
+            (op, holds)
+            for op, holds, branch in ways
+            if is_within(counts, read, branch) and _runs_only_where(read.graph, body, op, holds)
+        )
         way = next(known, None)
         if way is not None:
             yield body, read, _Condition(way[0].inputs[0], way[1])
+
+
+def _runs_only_where(graph, body, case, holds) -> bool:
+    """Whether a branch in a body runs only where the truth value of another branch is as told.
+
+    Elsewhere what it reads would be missed, also where the index is one from the end.
+    """
+    while graph is not body:
+        owner = graph.owner
+        if owner.record is CASE:
+            value = graph is Branch(owner).branches[0]
+            if _implies(owner.inputs[0], value, origin(case.inputs[0]), holds):
+                return True
+        graph = graph.outer
+    return False
+
+
+def _implies(test, value, condition, holds) -> bool:
+    """Whether a truth value is ``value`` only where a condition is ``holds``."""
+    test = origin(test)
+    op = test.op
+    if test is condition:
+        return value is holds
+    if op.record is LOGICAL_NOT:
+        return _implies(op.inputs[0], not value, condition, holds)
+    if op.record is (logical_and if value else logical_or).record:
+        return any(_implies(each, value, condition, holds) for each in op.inputs)
+    if op.record is not CASE or len(Branch(op).branches) != 2:
+        return False
+    ends = [origin(end).op for end in Branch(op).ends(test.index)]
+    never = [e.record is CONSTANT and bool(e.attrs["value"]) is not value for e in ends]
+    return any(never) and _implies(op.inputs[0], never[1], condition, holds)
 
 
 def _safe_reads(counts, body) -> list[Operation]:
