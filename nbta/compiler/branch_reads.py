@@ -94,7 +94,7 @@ def _runs_only_where(graph, body, case, holds) -> bool:
     """
     while graph is not body:
         owner = graph.owner
-        if owner.record is CASE:
+        if owner.record is CASE and owner.inputs[0].dtype.kind == "b":
             value = graph is Branch(owner).branches[0]
             if _implies(owner.inputs[0], value, origin(case.inputs[0]), holds):
                 return True
@@ -112,11 +112,21 @@ def _implies(test, value, condition, holds) -> bool:
         return _implies(op.inputs[0], not value, condition, holds)
     if op.record is (logical_and if value else logical_or).record:
         return any(_implies(each, value, condition, holds) for each in op.inputs)
-    if op.record is not CASE or len(Branch(op).branches) != 2:
+    if op.record is not CASE or op.inputs[0].dtype.kind != "b":
         return False
-    ends = [origin(end).op for end in Branch(op).ends(test.index)]
-    never = [e.record is CONSTANT and bool(e.attrs["value"]) is not value for e in ends]
-    return any(never) and _implies(op.inputs[0], never[1], condition, holds)
+    asked = origin(op.inputs[0])
+    ends = zip(map(origin, Branch(op).ends(test.index)), (True, False), strict=True)
+    first, second = (_known(end, asked, where) for end, where in ends)
+    if first is (not value):
+        return _implies(asked, False, condition, holds)
+    return second is (not value) and _implies(asked, True, condition, holds)
+
+
+def _known(end, asked, holds) -> bool | None:
+    """What a branch gives for a truth value, where that asked for is ``holds``; None if unknown."""
+    if end is asked:
+        return holds
+    return bool(end.op.attrs["value"]) if end.op.record is CONSTANT else None
 
 
 def _safe_reads(counts, body) -> list[Operation]:
