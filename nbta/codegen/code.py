@@ -68,7 +68,9 @@ class Code(ABC):
     def __init__(self):
         self.top = building.Block()
         self.top.add(assign(TABLE, call("pointer", "int64", "w", WORDS)))
-        self.heads = [self.top.place()]  # where buffers of each level are made
+        self.heads = [self.top.place()]  # by level, what is ahead of a loop or of each of its parts
+        self.rooms = self.heads[:]  # by level, what is ahead of all of a loop, such as its buffers
+        self._ahead_of_parts: building.Block | None = None
         self.lines = self.top.place()
         self.level = 0
         self.loops: list[str] = []
@@ -152,6 +154,11 @@ class Code(ABC):
         yield
         self.lines = around
 
+    def in_parts(self, header: Statement) -> None:
+        """Begin a block that the next loop, whose iterations it divides, and its head are in."""
+        self._ahead_of_parts = self.lines.place()
+        self.lines = self.lines.nest(header)
+
     @contextmanager
     def loop(self, *lines: Statement, versions: tuple[Name, ...] = ()):
         """A loop of the program: what is made in it belongs to a level of its own.
@@ -161,6 +168,8 @@ class Code(ABC):
         """
         around, known = self.lines, (dict(self._same), dict(self._derived))
         self.heads.append(around.place())
+        ahead, self._ahead_of_parts = self._ahead_of_parts, None
+        self.rooms.append(self.heads[-1] if ahead is None else ahead)
         self.lines = around.versions(*(name.id for name in versions)) if versions else around
         self._free.append([])
         self.level += 1
@@ -174,6 +183,7 @@ class Code(ABC):
         self.level -= 1
         self._free.pop()
         self.heads.pop()
+        self.rooms.pop()
         self._same, self._derived = known
 
     @contextmanager
@@ -283,7 +293,7 @@ class Code(ABC):
         if old and made:
             base.name = old.name
         else:
-            self._ensure(self.heads[level + 1] if made else self.lines, base, dimensions)
+            self._ensure(self.rooms[level + 1] if made else self.lines, base, dimensions)
         return Block(base, dimensions)
 
     def _taken(self, dtype, made):
@@ -321,7 +331,7 @@ class Code(ABC):
         word = self.word()
         self.constants.append((word, array))
         base = self.base(array.dtype, "c")
-        self.heads[0].add(self.pointer(base, TABLE[word]))
+        self.rooms[0].add(self.pointer(base, TABLE[word]))
         return Block(base, tuple(map(Constant, array.shape)))
 
     # Values of tensors.

@@ -329,7 +329,7 @@ class _Array:
             (self.record + rt.GROW, "grow"),
         ]
         code.initial.append((self.record + rt.FLAGS, self.flags))
-        code.heads[0].add(code.pointer(self.data, TABLE[self.record]))
+        code.rooms[0].add(code.pointer(self.data, TABLE[self.record]))
 
     @property
     def flags(self):

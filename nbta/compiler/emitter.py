@@ -338,8 +338,8 @@ def emit_while(code, op) -> None:
             code.add(do("watch", "w", _watch_word(code), variables[0].value.item))
         if counter is not None:
             code.add(do("tick", counter))
-    for blocks, count in code.turned.pop():
-        _put_back(code, blocks, count)
+    for turned in code.turned.pop():
+        _put_back(code, *turned)
     for variable, tensor in zip(variables, op.outputs, strict=True):
         code.bind(tensor, variable.value)
 
@@ -467,7 +467,7 @@ def _each_iteration(code, body, iterations, rows, short_counted, asked):
     if asked.ends is not None:
         part, count, apart = code.name("p"), code.name("n"), asked.apart
         whole = iterations < PARTED_ITERATIONS
-        code.lines = around.nest(over(part, select(whole, 1, 3)))
+        code.in_parts(over(part, select(whole, 1, 3)))
         between = select(part.equals(1), iterations - 2 * apart, apart)
         code.add(
             assign(count, select(whole, iterations, between)),
@@ -639,7 +639,8 @@ def _variables(code, loop):
     for place, variable in enumerate(loop.variables()):
         alike = code.same_shapes.first_alike(variable)
         like = found[alike] if alike < place else None
-        found.append(_Variable(code, variable, place in rotating, like))
+        taken = {other.value.base for other in found if isinstance(other.value, Block)}
+        found.append(_Variable(code, variable, place in rotating, like, taken))
     for each in found:
         each.look_again()
     return found
@@ -697,20 +698,25 @@ def _turn(code, blocks, count):
     """Let each name stand for the next buffer, and the last for the first, until `_put_back`.
 
     The items of the first ``count`` are needed after the loop. No access moves past here, as LLVM
-    takes names to be of memory that lies apart.
+    takes names to be of memory that lies apart. What names stand for before the loop is kept, as
+    a loop around may let them change places too, so that their words do not tell.
     """
     bases = [block.base for block in blocks]
+    homes = [code.name("z") for _ in bases]
+    code.rooms[-1].add(
+        *(assign(z, call("address", b.name, 0)) for z, b in zip(homes, bases, strict=True))
+    )
     kept = code.name("z")
     code.add(assign(kept, bases[0].name))
     for base, name in zip(bases, [*(base.name for base in bases[1:]), kept], strict=True):
         code.add(code.pointer(base, call("address", name, 0)))
     code.add(do("fence"))
-    code.turned[-1].append((blocks, count))
+    code.turned[-1].append((bases, homes, blocks[0].dimensions, count))
 
 
-def _put_back(code, blocks, count):
-    """After a loop, bring items to the buffers that belong to the names, which words tell."""
-    bases, i = [block.base for block in blocks], code.name("i")
+def _put_back(code, bases, homes, dimensions, count):
+    """After a loop, bring items to the buffers that the names stood for before it."""
+    i = code.name("i")
 
     def one(base, address):
         # of one scope here: what one name leaves is where the items of another one go
@@ -718,14 +724,14 @@ def _put_back(code, blocks, count):
         code.add(code.pointer(known, address))
         return known.name
 
-    with code.nest(when(call("address", bases[0].name, 0).differs(TABLE[bases[0].word]))):
-        homes = [one(base, TABLE[base.word]) for base in bases[:count]]
+    with code.nest(when(call("address", bases[0].name, 0).differs(homes[0]))):
+        back = [one(base, home) for base, home in zip(bases[:count], homes, strict=False)]
         there = [one(base, call("address", base.name, 0)) for base in bases[:count]]
         items = [code.name("t") for _ in there]
-        with code.nest(over(i, product(blocks[0].dimensions))):
+        with code.nest(over(i, product(dimensions))):
             code.add(*(assign(t, name[i]) for t, name in zip(items, there, strict=True)))
-            code.add(*(assign(name[i], t) for t, name in zip(items, homes, strict=True)))
-        code.add(*(code.pointer(base, TABLE[base.word]) for base in bases))
+            code.add(*(assign(name[i], t) for t, name in zip(items, back, strict=True)))
+        code.add(*map(code.pointer, bases, homes))
         code.add(do("fence"))
 
 
@@ -845,7 +851,7 @@ class _Variable(_Place):
     #: A tensor that the body only reads, where it is.
     _read = None
 
-    def __init__(self, code, variable, rotates, like):
+    def __init__(self, code, variable, rotates, like, taken):
         super().__init__(code)
         parameter, following, first = variable.parameter, variable.following, variable.first
         spec = parameter.spec
@@ -877,7 +883,8 @@ class _Variable(_Place):
             return
         rule = code.destinations.get(variable.last) if stays and code.level else None
         block = rule(value.dimensions) if rule is not None else None
-        block = block or code.new(spec.dtype, value.dimensions, "v", anew=rotates)
+        if block is None or block.base in taken:
+            block = code.new(spec.dtype, value.dimensions, "v", anew=rotates)
         if stays:
             code.note_start(variable.loop.op, value)
         code.copy_to(block, value)

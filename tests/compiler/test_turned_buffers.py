@@ -1,7 +1,9 @@
 """Loops whose arrays take each other's places, or become shorter, beside the same ones in NumPy."""
 
+import array_programs
 import numpy as np
 import pytest
+import turning_programs
 
 import nbta
 
@@ -115,6 +117,41 @@ def inside_a_loop(u, steps):
     return u
 
 
+def in_turns_of_others(u, steps):
+    v, w = np.zeros(len(u)), np.ones(len(u)) * 0.3
+    for t in range(steps):
+        v = 0.5 * v + 0.4 * np.tanh(u + t)
+        for _ in range(10):
+            w = 0.5 * w + 0.4 * np.tanh(np.exp(-w * w))
+        v, w = w, v
+    return v * w
+
+
+def with_ends(u, steps):
+    v, s = u * u, 0.0
+    for i in range(len(u) * steps):
+        if i == 0:
+            s += u[0]
+        elif i == len(u) * steps - 1:
+            s -= v[0]
+        else:
+            s += X[(i - 1) % 8] * X[(i + 1) % 8]
+        u, v = v, 0.5 * u - 0.3 * np.sin(v)
+    return u + 2 * v * s
+
+
+def one_begins_where_another_ends(u, steps):
+    v = np.ones(len(u)) * 0.4
+    for _ in range(len(u)):
+        w = np.tanh(u)
+        for _ in range(steps):
+            for k in range(len(u)):
+                v[k] += 0.3 * u[0]
+                w, v = v, w
+        w, v = v, w
+    return v - 2 * w
+
+
 def in_branches(u, steps):
     for t in range(steps):
         new = np.zeros(len(u))
@@ -179,8 +216,9 @@ def shorter_by_turns(u, steps):
 
 LOOPS = [
     step_into_new, step_into_zeros, step_into_copy, arrays_at_once, swap, two_behind, three_behind,
-    three_in_turn, two_take_one, new_is_read_later, inside_a_loop, in_branches, until_small,
-    computed_length, shorter, shorter_by_two, shorter_in_turn, shorter_by_turns,
+    three_in_turn, two_take_one, new_is_read_later, inside_a_loop, in_turns_of_others,
+    with_ends, one_begins_where_another_ends, in_branches, until_small, computed_length, shorter,
+    shorter_by_two, shorter_in_turn, shorter_by_turns,
 ]  # fmt: skip
 
 
@@ -197,7 +235,7 @@ def weighted(f):
 
 
 #: Of those, which are differentiated in each run of the tests.
-QUICK = {step_into_new, two_behind, computed_length, shorter_by_two}
+QUICK = {step_into_new, two_behind, in_turns_of_others, computed_length, shorter_by_two}
 
 
 @pytest.mark.parametrize(
@@ -240,3 +278,32 @@ def test_arrays_of_one_length_are_one_loop(f):
     )
     forward(X, X)
     assert "!= 1)" not in forward.source
+
+
+def check_random(seed):
+    """The value, the gradient, its derivatives and the slope along a direction, of one program."""
+    made = turning_programs.program(seed)
+    machine_code, call = seed % 16 == 0, seed % 2
+    slope = array_programs.check(made, machine_code, second=seed % 8 == 0, alone=True)
+    f, _ = array_programs.built(made.source)
+    given = made.arguments(call)
+    along = array_programs.tangents(given, seed)
+    forward = nbta.function(lambda x, y, c, *ds: nbta.jvp(f, (x, y, c), ds), compiled=True)
+    with array_programs.executed(machine_code):
+        value, found = forward(*given, *along)
+        gradient = slope(*given)[1]
+    np.testing.assert_allclose(value, f(*given), rtol=1e-10, atol=1e-10)
+    expected = sum(np.sum(g * d) for g, d in zip(gradient, along, strict=True))
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    return "fence()" in slope.source
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3, 7])
+def test_random_programs_that_turn(seed):
+    assert check_random(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 120, 20))
+def test_many_random_programs_that_turn(first):
+    assert sum(check_random(seed) for seed in range(first, first + 20)) >= 5

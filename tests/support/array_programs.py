@@ -83,7 +83,7 @@ def hold_equal(found, expected, bound):
 
 def hold_differences(f, arguments, found, call):
     """A gradient, to central differences along a direction."""
-    direction = _direction(arguments, call)
+    direction = tangents(arguments, call)
 
     def difference(h):
         ends = [[a + s * d for a, d in zip(arguments, direction, strict=True)] for s in (h, -h)]
@@ -98,7 +98,7 @@ def hold_differences(f, arguments, found, call):
 
 def hold_second_derivatives(f, arguments, machine_code=False):
     """Those along a direction, compiled and one by one, and the slope that they are of."""
-    direction = _direction(arguments, len(arguments[0]))
+    direction = tangents(arguments, len(arguments[0]))
     gradient = nbta.grad(f, ARGNUMS, convert=True)
 
     def slope(*given):
@@ -114,6 +114,7 @@ def hold_second_derivatives(f, arguments, machine_code=False):
     hold_equal(found, expected, 1e-9)
 
 
-def _direction(arguments, seed):
+def tangents(arguments, seed):
+    """Random tangents of some arguments."""
     made = np.random.default_rng(seed)
     return [made.uniform(-1, 1, np.shape(a)) for a in arguments]

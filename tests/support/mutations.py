@@ -311,8 +311,8 @@ FAULTS = [
     Fault(
         "stencils",
         "arrays that have changed places once",
-        "0).differs(TABLE[bases[0].word]))",
-        "0).equals(TABLE[bases[0].word]))",
+        "0).differs(homes[0])",
+        "0).equals(homes[0])",
         "stencils",
     ),
     Fault(
