@@ -1272,6 +1272,7 @@ class _Trace:
             compiled is None
             or self._exact
             or self.runner.generators  # they go back to where they were where it gives up
+            or self.runner.prints  # once, although it may give up
             or (self._signed and truths)  # which are arrays by the signature
             or not all(isinstance(result, Tensor) for result in outputs)
             or len(outputs) < len(self._results)

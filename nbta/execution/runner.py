@@ -34,6 +34,7 @@ from nbta.graph.operation import FLOW, HANDLE, Operation
 from nbta.graph.verifier import verify
 from nbta.locations import warn_caller
 from nbta.naming import Handle
+from nbta.ops.core.checks import PRINT, printing_once
 from nbta.ops.random.draws import generators_of
 from nbta.runtime.waiting import told
 from nbta.symbolic import SymbolicTensorArray
@@ -118,6 +119,8 @@ class Runner:
         Why there is none, by ranks.
     ran : Compiled or None
         What the last run ran, if it was not one by one.
+    prints : bool
+        Whether runs print or log anything.
     generators : list
         Those that it draws random numbers from.
     fallbacks : int
@@ -133,6 +136,7 @@ class Runner:
         # CPU seconds one by one: since it compiled last, and of the last run.
         self._spent, self._each = 0.0, None
         self.has_foreign = any(op.record.foreign for op in within(self._plan.operations))
+        self.prints = any(op.record is PRINT for op in within(self._plan.operations))
         self.generators = generators_of(self._plan.operations)
         self._lock = threading.Lock()
         self._cache = GraphCache(given, wanted, targets)
@@ -156,6 +160,10 @@ class Runner:
 
     def run(self, given, compiled, watcher=_PLAINLY):
         """Values of tensors for those that are given, and the step of the run."""
+        with printing_once() as again:
+            return self._run(given, compiled, watcher, again)
+
+    def _run(self, given, compiled, watcher, again):
         self.shapes = shapes = tuple([np.shape(value) for value in given])
         self.ran = None
         if self._checks:
@@ -177,9 +185,11 @@ class Runner:
                 return self._of_compiled(function, given, watcher)
             except NotANumberError:
                 self._become_careful()
-                return self.run(given, compiled, watcher)
+                again()
+                return self._run(given, compiled, watcher, again)
             except (FailedError, MemoryError):  # the reference executor says what is too large
                 self.fallbacks += 1
+                again()
         found = self._one_by_one(given, None, watcher)
         function.misses += 1  # where the reference executor raises, it was right to give up
         return found

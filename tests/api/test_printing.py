@@ -327,3 +327,59 @@ def test_files_that_a_function_makes():
     assert nbta.value_and_grad(counted)(2.0) == (counted(2.0), 50.0)
     with pytest.raises(nbta.UnimplementedError, match="a file that the function opens or makes"):
         nbta.grad(of_the_run)(2.0)
+
+
+@BOTH
+def test_a_run_that_fails_prints_once(capsys, compiled):
+    """Attempts that leave an error or NaN to a more careful one, which repeats nothing."""
+
+    def f(x, w):
+        total = 0.0
+        for i in range(len(x)):
+            print("at", i)
+            total += np.sum(w * x[i])
+        if x[0] > 0.0:
+            raise ValueError("above")
+        print("end", total)
+        return total
+
+    taken = nbta.value_and_grad(f, compiled=compiled)
+    x, w = np.array([-1.0, 2.0]), np.array([1.0, np.inf])
+    assert printed(capsys, taken, x, w) == "at 0\nat 1\nend nan\n"
+    assert printed(capsys, taken, x * 3.0, w) == "at 0\nat 1\nend nan\n"
+    with pytest.raises(ValueError, match="above"):
+        taken(-x, w)
+    assert capsys.readouterr().out == "at 0\nat 1\n"
+
+
+@BOTH
+def test_a_run_within_a_print_of_one_that_fails(capsys, compiled):
+    class Shown(io.StringIO):
+        def write(self, text):
+            if text.strip():
+                count(np.array([float(text)]))
+
+    @nbta.function(compiled=compiled)
+    def count(x):
+        print("got", x[0])
+        if x[0] > 1.0:
+            print("much")
+            assert x[0] < 2.0
+        return x
+
+    @nbta.function(compiled=compiled)
+    def f(x):
+        for i in range(len(x)):
+            print(x[i], file=shown)
+        if x[0] < 1.0:
+            raise ValueError("below")
+        return np.sum(x)
+
+    shown = Shown()
+    for _ in range(2):
+        with pytest.raises(ValueError, match="below"):
+            f(np.array([0.5, 1.5, 0.25]))
+        assert capsys.readouterr().out == "got 0.5\ngot 1.5\nmuch\ngot 0.25\n"
+        with pytest.raises(AssertionError):
+            f(np.array([0.5, 2.5]))
+        assert capsys.readouterr().out.startswith("got 0.5\ngot 2.5\nmuch\n")

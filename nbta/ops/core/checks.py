@@ -74,7 +74,10 @@ def _evaluate_print(token, *values, parts, end, by):
     values = iter(value[()] for value in values)
     shown = [next(values) if part is None else part(values) if callable(part) else part
              for part in parts]  # fmt: skip
-    by(*shown, **dict(end))
+    _attempt.begun += 1
+    if _attempt.begun > _attempt.printed:
+        by(*shown, **dict(end))
+        _attempt.printed = _attempt.begun
     return np.asarray(token)
 
 
@@ -131,6 +134,36 @@ def leave_over(found, token) -> None:
 def left_over(graph) -> list:
     """The token that a run of a graph is asked for beside its results."""
     return graph.cache.get(_LEFT, [])
+
+
+# What is printed once, although a run may take several attempts.
+
+
+class _Attempt(threading.local):
+    """Counts what is printed, of which attempts before this one have printed the beginning."""
+
+    def __init__(self):
+        self.begun = self.printed = 0
+
+    def restart(self):
+        self.begun = 0
+
+
+_attempt = _Attempt()
+
+
+@contextmanager
+def printing_once():
+    """A run that may take several attempts; what one of them printed the next ones leave out.
+
+    Gives what is to be called where another attempt begins.
+    """
+    around = _attempt.begun, _attempt.printed
+    _attempt.begun = _attempt.printed = 0
+    try:
+        yield _attempt.restart
+    finally:
+        _attempt.begun, _attempt.printed = around
 
 
 # The order in which what is traced acts.
