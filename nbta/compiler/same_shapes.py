@@ -126,7 +126,7 @@ def _left(key):
     found = []
     for part in key:
         if not isinstance(part, slice):
-            found.append(part is None)
+            found.append("new" if part is None else "all" if part is Ellipsis else "one")
             continue
         bounds = start, stop, step = part.start, part.stop, part.step
         if any(bound is SYMBOLIC for bound in bounds):

@@ -64,7 +64,7 @@ _DOING = tuple(
     os.path.join(OWN, "frontend", f"{name}.py")
     for name in (
         "calls", "containers", "extremes", "identity", "iteration", "lists", "list_items",
-        "math_functions", "outside", "ranges", "read_views", "runtime",
+        "math_functions", "ordering", "outside", "ranges", "read_views", "runtime",
     )
 )  # fmt: skip
 #: Where NumPy computes with arrays that Python knows, and the errors that it raises there.

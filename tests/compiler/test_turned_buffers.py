@@ -214,11 +214,28 @@ def shorter_by_turns(u, steps):
     return np.sum(u) * np.sum(v)
 
 
+def rows_and_columns(u, steps):
+    table = np.ones((2 * steps + 5, 3 * steps + 9)) * u[0]
+    column, row = table[:, 0], table[0, :]
+    for _ in range(steps):
+        column, row = column[1:] * u[1], row[1:] * u[2]
+    return np.sum(column) * u + np.sum(row)
+
+
+def parts_of_a_cube(u, steps):
+    cube = np.ones((steps + 5, 2 * steps + 6, 7 * steps + 4)) * u[0]
+    back, front = cube[..., 0, 1:], cube[0, ..., 1:]
+    for _ in range(steps):
+        back, front = back[1:] * u[1], front[1:] * u[2]
+    return np.sum(back) * u + np.sum(front)
+
+
 LOOPS = [
     step_into_new, step_into_zeros, step_into_copy, arrays_at_once, swap, two_behind, three_behind,
     three_in_turn, two_take_one, new_is_read_later, inside_a_loop, in_turns_of_others,
     with_ends, one_begins_where_another_ends, in_branches, until_small, computed_length, shorter,
-    shorter_by_two, shorter_in_turn, shorter_by_turns,
+    shorter_by_two, shorter_in_turn, shorter_by_turns, rows_and_columns,
+    parts_of_a_cube,
 ]  # fmt: skip
 
 

@@ -227,3 +227,20 @@ def test_a_script_ends_with_its_own_line(tmp_path):
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     places = [line.split(",")[:2] for line in done.stderr.splitlines() if "File " in line]
     assert places == [[f'  File "{script}"', " line 5"], [f'  File "{script}"', " line 4"]]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: sorted(2),
+        lambda x: sorted([1, 2], key=3),
+        lambda x: sorted([1, "a"]),
+        lambda x: sorted([x[0], x[1]], key=3),
+    ],
+)
+def test_what_sorting_cannot_do_is_told_in_pythons_words(f):
+    with pytest.raises(TypeError) as expected:
+        f(X)
+    error = raised(nbta.function(f), X)
+    assert error.type is TypeError
+    assert str(expected.value) in str(error.value)

@@ -249,3 +249,23 @@ def test_sums_of_products_of_batches():
     found = nbta.vmap(nbta.grad(loss, argnums=1))(*stacked)
     np.testing.assert_allclose(found[0], found[1])
     assert np.isfinite(found).all()
+
+
+LEVELLING_OFF = ["exp", "exp2", "expm1", "tanh", "sigmoid", "softplus", "erf"]
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("name", LEVELLING_OFF)
+def test_tangents_of_functions_that_are_flat_at_infinity(name, compiled):
+    """What comes there faster or slower is the same, as of masks divided by a temperature."""
+    function = getattr(nbta, name)
+    masked = np.array([-np.inf, 0.5])
+
+    def loss(t):
+        return np.sum(function(masked / t))
+
+    forward = nbta.function(lambda t: nbta.jvp(loss, (t,), (1.0,)), compiled=compiled)
+    value, slope = forward(2.0)
+    assert value == loss(2.0)
+    np.testing.assert_allclose(slope, nbta.grad(loss, compiled=compiled)(2.0), rtol=1e-14)
+    np.testing.assert_allclose(slope, (loss(2.0 + 1e-6) - loss(2.0 - 1e-6)) / 2e-6, rtol=1e-8)

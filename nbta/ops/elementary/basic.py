@@ -23,7 +23,16 @@ from nbta.codegen.fusion import (
 from nbta.codegen.values import Scalar, product, typed
 from nbta.graph.operation import NotDifferentiable, Spec
 from nbta.loops import accumulate, assign, call, over
-from nbta.ops.core.arithmetic import counted, divide, equal, greater, numbers, square, where
+from nbta.ops.core.arithmetic import (
+    SCALE,
+    counted,
+    divide,
+    equal,
+    greater,
+    numbers,
+    square,
+    where,
+)
 from nbta.ops.core.descriptions import POWERS, SIGNED
 from nbta.ops.core.dispatch import CONSTANT, apply, exported
 from nbta.ops.core.elementwise import (
@@ -47,7 +56,16 @@ if TYPE_CHECKING:
 STEPS = NotDifferentiable("it is piecewise constant")
 
 
-@unary("Exp", np.exp, lambda x, y: y, emit=Elementary("exp", "complex_exp"), spreads=True)
+def _levelling_off(name, evaluate, derivative, **options):
+    """`unary` of a function that is flat at infinity: however fast one comes there, it stays."""
+
+    def tangent(op, dx):
+        return [apply(SCALE, [dx, derivative(op.inputs[0], op.outputs[0])], {"both": True})]
+
+    return unary(name, evaluate, derivative, tangent=tangent, **options)
+
+
+@_levelling_off("Exp", np.exp, lambda x, y: y, emit=Elementary("exp", "complex_exp"), spreads=True)
 def exp(x: ArrayLike, *, name: str | None = None) -> Array:
     """Exponential of each element, as `numpy.exp`.
 
@@ -58,7 +76,7 @@ def exp(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@unary("Expm1", np.expm1, lambda x, y: y + 1, emit=Elementary("expm1", "complex_expm1"))
+@_levelling_off("Expm1", np.expm1, lambda x, y: y + 1, emit=Elementary("expm1", "complex_expm1"))
 def expm1(x: ArrayLike, *, name: str | None = None) -> Array:
     """``exp(x) - 1``, accurate near 0, as `numpy.expm1`.
 
@@ -112,7 +130,7 @@ def log10(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@unary(
+@_levelling_off(
     "Exp2",
     np.exp2,
     lambda x, y: math.log(2) * y,
@@ -332,7 +350,7 @@ def rsqrt(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@unary(
+@_levelling_off(
     "Tanh",
     np.tanh,
     lambda x, y: 1 - square(y),
@@ -353,7 +371,7 @@ def _sigmoid(x):
     return from_scipy("expit", x)
 
 
-@unary(
+@_levelling_off(
     "Sigmoid",
     _sigmoid,
     lambda x, y: y * (1 - y),
@@ -375,7 +393,9 @@ def _softplus(x):
     return np.logaddexp(x, np.zeros((), x.dtype))
 
 
-@unary("Softplus", _softplus, lambda x, y: sigmoid(x), infer=real_only, emit=Elementary("softplus"))
+@_levelling_off(
+    "Softplus", _softplus, lambda x, y: sigmoid(x), infer=real_only, emit=Elementary("softplus")
+)
 def softplus(x: ArrayLike, *, name: str | None = None) -> Array:
     """``log(1 + exp(x))``, without overflow.
 
@@ -419,7 +439,7 @@ def _erf(x):
     return from_scipy("erf", x)
 
 
-@unary(
+@_levelling_off(
     "Erf",
     _erf,
     lambda x, y: 2 / math.sqrt(math.pi) * exp(-square(x)),
