@@ -741,7 +741,8 @@ def _swapped(code, pairs):
     blocks = [(place, value) for place, value in pairs if isinstance(value, Block)]
     for place, (one, value) in enumerate(blocks):
         for other, back in blocks[place + 1 :]:
-            if one.has(back) and other.has(value):
+            alike = all(map(code.same, value.dimensions, back.dimensions))
+            if alike and one.has(back) and other.has(value):
                 i, item = code.name("i"), code.name("t")
                 with code.nest(over(i, product(one.value.dimensions))):
                     code.add(

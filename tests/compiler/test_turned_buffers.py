@@ -206,6 +206,14 @@ def shorter_in_turn(u, steps):
     return np.sum(u) * u[0] + np.sum(v) * v[1]
 
 
+def several_lengths_in_turn(u, steps):
+    v, w = np.ones(3), np.concatenate((u, u)) * u[0]
+    for _ in range(steps):
+        u, v, w = v, u, w
+        w, v = v, w
+    return np.sum(u) + 2 * np.sum(v) - 3 * np.sum(w) * X
+
+
 def shorter_by_turns(u, steps):
     v = u * u
     for t in range(steps):
@@ -234,7 +242,7 @@ LOOPS = [
     step_into_new, step_into_zeros, step_into_copy, arrays_at_once, swap, two_behind, three_behind,
     three_in_turn, two_take_one, new_is_read_later, inside_a_loop, in_turns_of_others,
     with_ends, one_begins_where_another_ends, in_branches, until_small, computed_length, shorter,
-    shorter_by_two, shorter_in_turn, shorter_by_turns, rows_and_columns,
+    shorter_by_two, shorter_in_turn, several_lengths_in_turn, shorter_by_turns, rows_and_columns,
     parts_of_a_cube,
 ]  # fmt: skip
 
@@ -297,9 +305,9 @@ def test_arrays_of_one_length_are_one_loop(f):
     assert "!= 1)" not in forward.source
 
 
-def check_random(seed):
+def check_random(seed, program=turning_programs.program):
     """The value, the gradient, its derivatives and the slope along a direction, of one program."""
-    made = turning_programs.program(seed)
+    made = program(seed)
     machine_code, call = seed % 16 == 0, seed % 2
     slope = array_programs.check(made, machine_code, second=seed % 8 == 0, alone=True)
     f, _ = array_programs.built(made.source)
@@ -318,6 +326,18 @@ def check_random(seed):
 @pytest.mark.parametrize("seed", [0, 1, 3, 7])
 def test_random_programs_that_turn(seed):
     assert check_random(seed)
+
+
+@pytest.mark.parametrize("seed", [0, 3, 5, 11])
+def test_random_programs_of_arrays_of_several_lengths(seed):
+    check_random(seed, turning_programs.program_of_lengths)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(12, 92, 20))
+def test_many_random_programs_of_arrays_of_several_lengths(first):
+    for seed in range(first, first + 20):
+        check_random(seed, turning_programs.program_of_lengths)
 
 
 @pytest.mark.slow

@@ -112,3 +112,50 @@ class TurningMaker(Maker):
 def program(seed):
     """The same program for the same seed."""
     return TurningMaker.made(seed)
+
+
+class LengthsMaker(TurningMaker):
+    """Writes one program of arrays that have several lengths, and others in each iteration."""
+
+    def program(self):
+        n = self.random.randint(2, 3)
+        self.arrays, self.depth, self.letters = ARRAYS[:n], 0, iter("ijklmo" * 9)
+        first = ["x * c", "np.zeros(3) + c", "np.concatenate((x, y))", "y[1:] - c", "x.copy()",
+                 "np.ones(2 * n) * c", "np.arange(4.0) * c"]  # fmt: skip
+        lines = ["n = len(x)", "s = 0.1 * c"]
+        lines += [f"{a} = {self.pick(first)}" for a in self.arrays]
+        for _ in range(self.random.randint(1, 2)):
+            lines += self.loop()
+        whole = " + ".join(f"np.sum({a} * {self.constant()})" for a in self.arrays)
+        return self.function([*lines, f"return {whole} + s"])
+
+    def expression(self):
+        """An array of bounded items and of any length, the last ones with at least one more."""
+        forms = ["np.tanh({0})", "np.sin({0}[1:]) * 0.9", "0.5 * {0}[:-1]", "{0}[::-1] * 0.8",
+                 "x * 0.5 + c", "np.append({0}, s)", "0.5 * {0}[2:]"]  # fmt: skip
+        return self.pick(forms).format(self.pick(self.arrays))
+
+    def statement(self, t, times):
+        """One that loops again, makes an array, or changes what there is."""
+        a, b = (self.pick(self.arrays) for _ in range(2))
+        forms = [self.anew, self.scaled, self.number]
+        if self.depth < 3:
+            forms += [self.inner, self.inner, self.branch]
+        return self.pick(forms)(t, a, b)
+
+    def scaled(self, t, a, b):
+        """One array changed by numbers of others."""
+        return [self.pick([f"{a} *= 0.8", f"{a} -= 0.1 * np.tanh(np.sum({b}))", f"{a}[:2] *= 0.7"])]
+
+    def number(self, t, a, b):
+        """A number that an array makes."""
+        return [self.pick([f"s = np.sin(s + np.sum({a}))", f"s = np.sin(s + len({a}))"])]
+
+    def branch(self, t, a, b):
+        """An exchange in some iterations."""
+        return [f"if {t} % 2 == 0:", *indented(self.exchange())]
+
+
+def program_of_lengths(seed):
+    """The same program for the same seed."""
+    return LengthsMaker.made(seed)
