@@ -698,6 +698,7 @@ class ArrayWrapper(Tensor):
         "_constant", "_first", "_maker", "_value", "apart", "fixed", "label", "links", "made",
         "read", "read_only", "serial", "spoiled", "written",
     )  # fmt: skip
+    comes_first = True
 
     def __init__(self, value, label=None, fixed=None, maker=None):
         self._value, self.label, self.fixed, self._maker = value, label, fixed, maker
@@ -1197,8 +1198,27 @@ class ArrayWrapper(Tensor):
         return found.transpose().copy().transpose() if turn else found
 
     def item(self, *index):
-        """A single item."""
-        return self.scalar_at(index) if index else self.ravel().scalar_at(0)
+        """A number: the item at an index along each axis, or at one in C's order, or the only one.
+
+        Raises
+        ------
+        ValueError
+            Without an index for an array of more than one item, or with as many as no axes.
+        IndexError
+            Where there is no such item; a run raises it where only that knows.
+        """
+        if len(index) == 1 and isinstance(index[0], tuple):
+            (index,) = index
+        if self.is_known and native.is_known(index):
+            return self.content.item(*index)
+        if not index:
+            message = "can only convert an array of size 1 to a Python scalar"
+            return only_item(self, ValueError(f"{here()}: {message}"))
+        if len(index) == 1 and self.ndim != 1:
+            return self.ravel().scalar_at(index)
+        if self.ndim not in (len(index), None):
+            raise ValueError(f"{here()}: incorrect number of indices for array")
+        return self.scalar_at(index)
 
     def tolist(self):
         """The items in lists."""
@@ -1284,6 +1304,16 @@ class ArrayWrapper(Tensor):
 
     def __array_function__(self, function, types, args, kwargs):
         return wrapped(function(*native.plain(args), **native.plain(kwargs)))
+
+
+def only_item(value, error):
+    """The item of an array of one: the error is raised for another array, or by a run."""
+    value = as_tensor(native.plain(value))
+    if value.spec.rank == 0:
+        return value
+    if any(isinstance(n, shapes.Dim) or n not in (1, None) for n in value.spec.shape or ()):
+        raise error
+    return reshape(value, ())
 
 
 def normalized_axes(axis, rank, may_repeat=False):

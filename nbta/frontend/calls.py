@@ -58,6 +58,7 @@ from nbta.frontend.array_wrappers import (
     new_array,
     normalized_axes,
     note_place,
+    only_item,
     spend,
     wrapped,
 )
@@ -131,7 +132,6 @@ from nbta.ops.random.draws import GENERATORS
 from nbta.ops.statistics import distributions
 from nbta.ops.tensor_methods import called_in_dtypes
 from nbta.runtime.numba_private import GENERALIZED, STENCIL, VECTORIZED, Dispatcher, JitClassType
-from nbta.shapes import Dim
 from nbta.structure import map_leaves
 from nbta.symbolic import SymbolicTensorArray
 
@@ -682,7 +682,7 @@ def _made(kind, args, kwargs):
         return kind(*map(identity.text_of_error, args), **kwargs)
     initial = kind.__init__
     plain = isinstance(initial, types.FunctionType) and kind.__new__ is object.__new__
-    if plain and not is_library(initial) and type(kind) is type:
+    if plain and not is_library(initial) and type(kind).__call__ is type.__call__:
         found = conversion.converted(initial)
         if found is not None:
             owner = born(kind.__new__(kind))
@@ -1108,12 +1108,8 @@ def _int(value=0, *base):
 
 def _one_number(value):
     """A number, or an array of one item, which Python's classes of numbers take."""
-    value = as_tensor(native.plain(value))
-    if not value.spec.rank:
-        return value
-    if any(isinstance(n, Dim) or n not in (1, None) for n in value.spec.shape):
-        raise TypeError(f"{here()}: only an array of one item can be converted to a number")
-    return reshape(value, ())
+    message = f"{here()}: only an array of one item can be converted to a number"
+    return only_item(value, TypeError(message))
 
 
 def _known_text(value):

@@ -491,6 +491,20 @@ def _truth(function, a, b):
     return Truth(make, graph, bool, _sources(a, b), None, 0)
 
 
+def _second(method):
+    """An operator of a number, after that of an array on the right that may change in place.
+
+    Only the array's own gives an array that may change; see `Tensor.comes_first`.
+    """
+
+    def operator_of_number(self, other, *more):
+        if getattr(other, "comes_first", False):
+            return NotImplemented
+        return method(self, other, *more)
+
+    return operator_of_number
+
+
 def _inner(*values):
     """Of the graphs of numbers the one that is inside of all others."""
     graphs = [value.graph for value in values if isinstance(value, Number)]
@@ -510,21 +524,22 @@ def _install():
     }  # fmt: skip
     for name, functions in arithmetical.items():
         method, reflected = _with_python(*functions)
-        setattr(Number, f"__{name}__", method)
+        setattr(Number, f"__{name}__", _second(method))
         setattr(Number, f"__r{name}__", reflected)
     comparisons = {
         "lt": arithmetic.less, "le": arithmetic.less_equal, "gt": arithmetic.greater,
         "ge": arithmetic.greater_equal, "eq": arithmetic.equal, "ne": arithmetic.not_equal,
     }  # fmt: skip
     for name, function in comparisons.items():
-        setattr(Number, f"__{name}__", _comparison(name, function))
+        setattr(Number, f"__{name}__", _second(_comparison(name, function)))
     for name in _OF_TRUTH:
-        setattr(Number, f"__{name}__", _bitwise(name))
+        setattr(Number, f"__{name}__", _second(_bitwise(name)))
         setattr(Number, f"__r{name}__", _bitwise(name))
     Number.__invert__ = _asking("the bits of a number")
     for name in ("lshift", "rshift", "xor"):
-        for method in (f"__{name}__", f"__r{name}__"):
-            setattr(Number, method, _asking("the bits of a number", method))
+        one, other = (_asking("the bits of a number", f"__{side}{name}__") for side in ("", "r"))
+        setattr(Number, f"__{name}__", _second(one))
+        setattr(Number, f"__r{name}__", other)
     for name in ("trunc", "floor", "ceil"):
         setattr(Number, f"__{name}__", _asking("an integer"))
     Number.__neg__, Number.__abs__ = _negative, _absolute

@@ -1,4 +1,4 @@
-"""`linspace` and its kin of as many numbers as only the run knows: as NumPy has them."""
+"""Arrays of as many numbers as only the run knows, as `linspace` gives them: as NumPy has them."""
 
 import numpy as np
 import pytest
@@ -72,3 +72,29 @@ def test_a_negative_number():
     assert made(3.5) == 1.5
     with pytest.raises(ValueError, match="the number of this run is negative"):
         made(-3.5)
+
+
+LENGTHS = {
+    "full": lambda x, n: np.full((2, n), x[0]),
+    "empty": lambda x, n: np.empty(n) * 0.0 + x[0],
+    "repeated": np.repeat,
+    "tiled": np.tile,
+    "tiled rows": lambda x, n: np.tile(x[None], (n, 2)),
+    "broadcast": lambda x, n: np.broadcast_to(x[0], (n,)),
+    "broadcast along an axis": lambda x, n: np.broadcast_to(x[:1], (2, n)) * x[1],
+    "broadcast twice": lambda x, n: np.broadcast_to(x[0], (n, n)),
+    "padded": lambda x, n: np.pad(x, (n, 1)),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("f", LENGTHS.values(), ids=LENGTHS)
+def test_negative_lengths_fail_before_they_size_memory(f, compiled):
+    made = nbta.function(lambda x, v: f(x, int(v)), compiled=compiled)
+    x = np.array([0.5, 1.5])
+    for n in (2, 0):
+        np.testing.assert_array_equal(made(x, n + 0.5), f(x, n))
+    with pytest.raises(ValueError, match="negative"):
+        f(x, -3)
+    with pytest.raises(ValueError, match="negative"):
+        made(x, -3.5)

@@ -84,3 +84,42 @@ REFUSED = {
 def test_what_is_refused(name):
     with pytest.raises((NbtaError, ValueError, TypeError), match=name):
         nbta.function(REFUSED[name], compiled=False)(A)
+
+
+WIDTHS_OF_RUNS = {
+    "half the length": lambda x: np.pad(x, x.shape[1] // 2),
+    "half the length, rounded": lambda x: np.pad(x, (int(len(x) / 2), 2)),
+    "a pair for each axis": lambda x: np.pad(x, ((0, 0), (int(x[1, 0]), 1))),
+    "one for each axis": lambda x: np.pad(x, ((int(x[1, 0]),), (1,))),
+    "an array": lambda x: np.pad(x, np.array([int(x[1, 0]), len(x)])),
+    "a dict": lambda x: np.pad(x, {-1: (len(x), int(x[1, 0]))}),
+    "0": lambda x: np.pad(x, int(x[0, 0])),
+    "values of the run": lambda x: np.pad(x[1], int(x[1, 0]), constant_values=(x[0, 1], 2.5)),
+    "the edge": lambda x: np.pad(x[1], len(x) // 2, "edge"),
+    "mirrored": lambda x: np.pad(x[1], len(x) - 1, mode="reflect"),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("f", WIDTHS_OF_RUNS.values(), ids=WIDTHS_OF_RUNS)
+def test_widths_that_a_run_decides(f, compiled):
+    run = nbta.function(f, compiled=compiled)
+    for x in (A, A[:, ::2] + 1.0):
+        np.testing.assert_array_equal(run(x), f(x))
+    check_grads(run, (A,), order=1)
+
+
+REFUSED_IN_RUNS = {
+    "negative": (ValueError, lambda x: np.pad(x, -int(x[1, 0]))),
+    "integral type": (TypeError, lambda x: np.pad(x, x[1, 0])),
+    "mode 'edge' needs an integer": (ValueError, lambda x: np.pad(x, int(x[1, 0]), "edge")),
+    "does not fit 2 axes": (ValueError, lambda x: np.pad(x, ((int(x[1, 0]), 2),) * 3)),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("message", REFUSED_IN_RUNS)
+def test_widths_that_a_run_may_not_decide(message, compiled):
+    kind, f = REFUSED_IN_RUNS[message]
+    with pytest.raises(kind, match=message):
+        nbta.function(f, compiled=compiled)(A)

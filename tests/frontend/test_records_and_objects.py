@@ -1,5 +1,6 @@
 """Structured arrays and objects of jitclasses: arguments, made inside, with gradients."""
 
+from abc import ABC, ABCMeta, abstractmethod
 from dataclasses import dataclass, field
 
 import numba
@@ -487,3 +488,47 @@ def test_parts_of_one_array_of_records_are_refused_where_they_share_items(f, com
             value, slope = gradient(*parts, 3.0)
             assert value == f(*parts, 3.0)
             assert slope == value / 3.0
+
+
+class Rule(ABC):
+    def __init__(self, size):
+        self.weights = np.zeros(size)
+        self.weights[0] = 0.5
+
+    @abstractmethod
+    def begin(self, x):
+        """Take the first numbers."""
+
+
+class Trapezoid(Rule):
+    def begin(self, x):
+        self.weights[1:] = x[:-1]
+        self.weights[-1] *= 0.5
+
+
+class Counting(ABCMeta):
+    """A metaclass whose classes make their objects by its own rule."""
+
+    def __call__(cls, *args):
+        made = super().__call__(*args)
+        made.scale = 3.0
+        return made
+
+
+class Scaled(metaclass=Counting):
+    def __init__(self, scale):
+        self.scale = scale
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_objects_of_abstract_classes_are_made_inside(compiled):
+    def f(x):
+        rule = Trapezoid(len(x))
+        rule.begin(x)
+        return np.sum(rule.weights * x) * Scaled(2.0).scale
+
+    x = np.array([0.4, 1.3, -0.7])
+    value, gradient = nbta.value_and_grad(f, compiled=compiled)(x)
+    assert value == pytest.approx(f(x), rel=1e-14)
+    slopes = [(f(x + h) - f(x - h)) / 2e-6 for h in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-8)

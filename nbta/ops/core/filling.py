@@ -11,7 +11,7 @@ import numpy as np
 
 from nbta import shapes
 from nbta.codegen.fusion import joined
-from nbta.codegen.values import is_known, typed
+from nbta.codegen.values import typed
 from nbta.codegen.windows import number_in
 from nbta.dtypes import as_dtype, without_loss
 from nbta.errors import FailedPreconditionError, invalid
@@ -22,7 +22,7 @@ from nbta.loops.nodes import ONE, as_node
 from nbta.ops.core.dimensions import as_shape, pattern_of
 from nbta.ops.core.dispatch import CONSTANT, apply, as_array, as_tensor, building, define, exported
 from nbta.ops.core.elementwise import common_dtype, promoted
-from nbta.ops.core.shaping import shape_of, sum_to, wanted
+from nbta.ops.core.shaping import new_dimensions, shape_of, sum_to
 from nbta.runtime.intrinsics import MOST_ITEMS
 
 if TYPE_CHECKING:
@@ -38,10 +38,7 @@ def _infer_fill(_, value, *, pattern):
 
 def _emit_fill(code, op) -> None:
     """One item everywhere."""
-    dimensions = wanted(code, op, 0)
-    for dimension in dimensions:
-        if not is_known(dimension) and dimension not in code.dims.values():
-            code.fail_if(dimension < 0)
+    dimensions = new_dimensions(code, op, 0)
     value, result = op.inputs[1], op.outputs[0]
     if not dimensions:
         return code.bind(result, code.value(value))

@@ -40,6 +40,15 @@ def wanted(code, op, place=1) -> tuple[Expression, ...]:
     return tuple(found)
 
 
+def new_dimensions(code, op, place=1) -> tuple[Expression, ...]:
+    """`wanted` of a shape that a run may compute: a negative one fails before it sizes memory."""
+    dimensions = wanted(code, op, place)
+    for dimension in dimensions:
+        if not is_known(dimension) and dimension not in code.dims.values():
+            code.fail_if(dimension < 0)
+    return dimensions
+
+
 INT64 = np.dtype(np.int64)
 
 
@@ -424,7 +433,7 @@ def _infer_broadcast_to(spec, _, *, pattern):
 
 def _emit_broadcast_to(code, op) -> None:
     """Items repeated."""
-    dimensions = wanted(code, op)
+    dimensions = new_dimensions(code, op)
     x, result = op.inputs[0], op.outputs[0]
     if not dimensions:
         return code.bind(result, code.value(x))

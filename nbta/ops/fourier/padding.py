@@ -45,10 +45,10 @@ def _numpys_pad(
         "stat_length": stat_length, "reflect_type": reflect_type,
     }  # fmt: skip
     _check_mode(mode, {name for name, value in given.items() if value is not None})
-    widths = _widths(pad_width, rank)
+    widths = _widths(pad_width, rank, mode)
     if mode == "constant":
         value = operand(0 if constant_values is None else constant_values)
-        if data_spec(value).rank == 0:
+        if data_spec(value).rank == 0 and all(type(n) is int for pair in widths for n in pair):
             return pad(x, widths, value)
         return _by_axis(x, widths, _numbers(constant_values, rank), _constant)
     if mode == "linear_ramp":
@@ -78,16 +78,16 @@ def _check_mode(mode, given):
         raise ValueError(f"unsupported keyword arguments for mode {mode!r}: {', '.join(strange)}")
 
 
-def _widths(given, rank):
-    """Pairs of integers, one for each axis."""
+def _widths(given, rank, mode):
+    """Pairs of integers, one for each axis: of a run, too, where the border is of one value."""
     if isinstance(given, dict):
         pairs = [(0, 0)] * rank
         for axis, width in given.items():
             pairs[axis] = width if isinstance(width, tuple) else (width, width)
         given = pairs
-    if isinstance(given, Tensor):
-        message = f"pad_width: {given!r} is known only in a run; give integers"
-        raise invalid("pad_width", message)
+    pairs = _pairs_with_tensors(given, rank)
+    if pairs is not None:
+        return tuple(tuple(_width_of_run(width, mode) for width in pair) for pair in pairs)
     widths = as_plain("pad_width", given)
     if widths.dtype.kind not in "iu":
         raise TypeError("`pad_width` must be of integral type.")
@@ -96,8 +96,43 @@ def _widths(given, rank):
     try:
         return tuple((int(a), int(b)) for a, b in np.broadcast_to(widths, (rank, 2)))
     except ValueError:
-        message = f"pad_width: {given!r} does not fit {rank} axes; give one pair for each axis"
-        raise invalid("pad_width", f"{message}, or one for all") from None
+        raise _misfit(given, rank) from None
+
+
+def _misfit(given, rank):
+    message = f"pad_width: {given!r} does not fit {rank} axes; give one pair for each axis"
+    return invalid("pad_width", f"{message}, or one for all")
+
+
+def _pairs_with_tensors(given, rank):
+    """A pair for each axis where some width is a tensor, as NumPy makes them; else None."""
+    if isinstance(given, Tensor) and data_spec(given).rank != 0:
+        return _numbers(given, rank)
+    rows = given if isinstance(given, list | tuple) else [given]
+    if not any(isinstance(row, list | tuple) for row in rows):
+        rows = [rows]
+    rows = [row if isinstance(row, list | tuple) else [row] for row in rows]
+    if not any(isinstance(width, Tensor) for row in rows for width in row):
+        return None
+    if len(rows) not in (1, rank) or any(len(row) not in (1, 2) for row in rows):
+        raise _misfit(given, rank)
+    return [(row[0], row[-1]) for row in (rows * rank if len(rows) == 1 else rows)]
+
+
+def _width_of_run(width, mode):
+    """A width, which a run may decide if the border is of one value."""
+    if data_spec(operand(width)).dtype.kind not in "iu":
+        raise TypeError("`pad_width` must be of integral type.")
+    if not isinstance(width, Tensor):
+        if width < 0:
+            raise invalid("pad_width", f"pad_width: {width!r} is a negative width")
+        return int(width)
+    if mode != "constant":
+        if width.weak is int:  # a length: a trace for each
+            return int(width)
+        message = f"pad_width: only the run knows {width!r}, and mode {mode!r} needs an integer"
+        raise invalid("pad_width", f"{message}; take the items, as in x[indices], or give a number")
+    return width
 
 
 def _numbers(given, rank):
@@ -127,7 +162,7 @@ def _lengths(given, rank):
 def _by_axis(x, widths, values, side):
     """Borders axis by axis, in which corners are of what is at the borders before."""
     for axis, (pair, value) in enumerate(zip(widths, values, strict=True)):
-        if not any(pair):
+        if all(type(width) is int and not width for width in pair):
             continue
         parts = [side(x, axis, k, width, value) for k, width in enumerate(pair)]
         x = concatenate([cast(parts[0], x.dtype), x, cast(parts[1], x.dtype)], axis)
