@@ -1258,6 +1258,12 @@ def _linked_to(wrapper):
     return [each.other for each in wrapper.links]
 
 
+def _rank(wrapper):
+    """How many axes an array has that nobody may read."""
+    value = wrapper.root._value
+    return value.spec.rank if isinstance(value, Tensor) else value.ndim
+
+
 #: Ways in which one array is another, such as two rows of it, that a graph tells apart.
 WAYS = 4
 
@@ -1849,9 +1855,10 @@ def _names_of(changed):
 
 
 class _Array(NamedTuple):
-    """An array that another trace finds by a reference."""
+    """An array of a rank, that another trace finds by a reference, if there is one."""
 
     reference: object
+    rank: int
 
 
 class _Found(NamedTuple):
@@ -1868,7 +1875,7 @@ class _Found(NamedTuple):
     written : set
         The places of which all arrays that were there before the loop change.
     ways : dict
-        By tie, with None for all arrays without a reference: the ways, and whether it is vague.
+        By tie, one for all arrays of a rank without a reference: the ways, and whether it is vague.
     is_ordered : bool
         Whether iterations print, or may fail.
     """
@@ -1901,7 +1908,9 @@ class _Found(NamedTuple):
             ways={
                 (place, other): known
                 for (place, other), known in self.ways.items()
-                if not isinstance(other, _Array) or is_path(other.reference)
+                if not isinstance(other, _Array)
+                or other.reference is None
+                or is_path(other.reference)
             },
             spoiled=[each for each in self.spoiled if is_path(each[0])],
         )
@@ -1945,7 +1954,8 @@ class _Loop:
         self._wrappers, self._places = [], {}
         self._aliases, self._outer, self._spoiled = set(), {}, {}
         self._flows = {}  # by place, the places whose arrays an iteration may leave there
-        # Of the last trace of such a loop, by place, more arrays of `_outer`, and ways of others.
+        # Of the last trace of such a loop, by place, more arrays of `_outer`, and, by their rank,
+        # ways of others.
         self._known_outer, self._other_ways = {}, {}
         # In the last trace, which wrappers changed, and whether some of the places did not.
         self._changing, self._has_idle_places = set(), False
@@ -1983,14 +1993,7 @@ class _Loop:
         self._known_outer = {
             place: list(self._objects(arrays)) for place, arrays in found.outer.items()
         }
-        for (place, other), (ways, is_vague) in found.ways.items():
-            if isinstance(other, _Array):
-                other = self._paths.object(other.reference)
-            if other is None:
-                self._other_ways[place] = ways, is_vague
-            else:
-                self._ways[place, other] = list(ways)
-                self._vague |= {(place, other)} if is_vague else set()
+        self._begin_ways(found.ways)
         entries = self._entries()
         self._aliases = {pair for pair in found.aliases if entries.keys() >= set(pair)}
         self._begin_outer(entries)
@@ -2002,6 +2005,18 @@ class _Loop:
         for reference, reason in found.spoiled:
             for wrapper in self._objects([reference]):
                 self._spoiled[id(wrapper)] = wrapper, reason
+
+    def _begin_ways(self, found):
+        """Assume the ways in which arrays were others, of which some have no reference."""
+        for (place, other), (ways, is_vague) in found.items():
+            rank = other.rank if isinstance(other, _Array) else None
+            if rank is not None:
+                other = self._paths.object(other.reference)
+            if other is None:
+                self._other_ways[place, rank] = ways, is_vague
+            elif rank is None or (isinstance(other, ArrayWrapper) and _rank(other) == rank):
+                self._ways[place, other] = list(ways)
+                self._vague |= {(place, other)} if is_vague else set()
 
     def _objects(self, references):
         """What stands at references, as far as something does."""
@@ -2031,8 +2046,7 @@ class _Loop:
         ways = {}
         for (place, other), known in self._ways.items():
             if isinstance(other, ArrayWrapper):
-                reference = refer(other)
-                kept = place, None if reference is None else _Array(reference)
+                kept = place, _Array(refer(other), _rank(other))
             else:
                 kept = place, other
             before, is_vague = ways.get(kept, ([], False))
@@ -2340,8 +2354,9 @@ class _Loop:
         place, other = tie
         found = relations(wrappers[place], wrappers[other] if isinstance(other, tuple) else other)
         if tie not in self._ways:
-            known, is_vague = self._other_ways.get(place, ((), False))
             of_others = not isinstance(other, tuple)
+            rank = _rank(other) if of_others else None
+            known, is_vague = self._other_ways.get((place, rank), ((), False))
             self._ways[tie] = list(known) if of_others else []
             self._vague |= {tie} if of_others and is_vague else set()
         ways = self._ways[tie]
@@ -2354,8 +2369,10 @@ class _Loop:
         """What the graph says after an iteration."""
         if not keeps_shared():
             return []
-        found = {tie: self._tied(tie, ends) for tie in self._ties if tie not in self._vague}
-        if self._said != [(tie, k) for tie in self._ties for k, _ in enumerate(self._clear(tie))]:
+        vague = set(self._vague)
+        found = {tie: self._tied(tie, ends) for tie in self._ties if tie not in vague}
+        said = [(tie, k) for tie in self._ties for k, _ in enumerate(self._clear(tie))]
+        if self._said != said or self._vague != vague:  # the iteration was traced without these
             raise Again
         return [_holds(self._ways[tie][k], found[tie]) for tie, k in self._said]
 

@@ -372,6 +372,30 @@ def view_that_a_loop_carries(x):
 
 
 @corner
+def column_that_a_loop_forwards(x):
+    """What changes it changes the matrix, in a column that only the run knows."""
+    a = np.outer(x, x)
+    p = x.copy()
+    for i in range(len(x)):
+        p[1] = a[0, i] + 3.0
+        p = a[:, i]
+    return np.sum(a * a)
+
+
+@corner
+def row_that_takes_another_arrays_place(x):
+    """No array of one axis is the whole matrix of which another one is a row."""
+    m = np.outer(x, x)
+    p, q, r = x.copy(), x + 0.1, m[0]
+    for _ in range(len(x)):
+        for _ in range(0, len(x), 2):
+            q = x[::-1]
+        m[-1] = np.where(x > 0.3, p, q)
+        q, p, r = p, r, q
+    return np.sum(m * m) + np.sum(p) + 2.0 * np.sum(q) - np.sum(r)
+
+
+@corner
 def view_of_an_index_that_changes_later(x):
     a = np.outer(x, x)
     i = 0
