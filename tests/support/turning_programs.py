@@ -149,7 +149,9 @@ class LengthsMaker(TurningMaker):
 
     def number(self, t, a, b):
         """A number that an array makes."""
-        return [self.pick([f"s = np.sin(s + np.sum({a}))", f"s = np.sin(s + len({a}))"])]
+        return [
+            self.pick([f"s = 0.3 * np.sin(s + np.sum({a}))", f"s = 0.5 * np.sin(s + len({a}))"])
+        ]
 
     def branch(self, t, a, b):
         """An exchange in some iterations."""
