@@ -698,6 +698,8 @@ class ArrayWrapper(Tensor):
         "_constant", "_first", "_maker", "_value", "apart", "fixed", "label", "links", "made",
         "read", "read_only", "serial", "spoiled", "written",
     )  # fmt: skip
+    #: Its operators come before those of a number of the run on the left, as they come before those
+    #: of a tensor: Python asks the right one first only of a subclass.
     comes_first = True
 
     def __init__(self, value, label=None, fixed=None, maker=None):

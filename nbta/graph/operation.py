@@ -300,9 +300,6 @@ class Tensor(Methods):
     __slots__ = ("__weakref__", "index", "op", "spec")
     # The type of Python's numbers that it behaves like in arithmetic, if it does.
     weak = None
-    # Whether its operators come first where a number of the run is on the left, as they do where
-    # another tensor is: Python asks the right one first only of a subclass.
-    comes_first = False
 
     def __init__(self, op: Operation, index: int, spec: Spec) -> None:
         self.op, self.index, self.spec = op, index, spec

@@ -494,7 +494,7 @@ def _truth(function, a, b):
 def _second(method):
     """An operator of a number, after that of an array on the right that may change in place.
 
-    Only the array's own gives an array that may change; see `Tensor.comes_first`.
+    Only the array's own gives an array that may change; see `ArrayWrapper.comes_first`.
     """
 
     def operator_of_number(self, other, *more):
