@@ -91,7 +91,7 @@ def linspace(
     ----------
     start, stop : array-like or Tensor
         The first and the last number, of shapes that broadcast. Gradients pass to both.
-    num : int or integer Tensor, default 50
+    num : int or Tensor of int, default 50
         How many numbers.
     endpoint : bool, default True
         Whether the last number is ``stop``; otherwise ``stop`` would be the next one.
