@@ -11,20 +11,29 @@ ARRAYS = "pqr"
 
 
 class TurningMaker(Maker):
-    """Writes one program of arrays that have one length."""
+    """Writes one program of arrays that have one length.
+
+    Attributes
+    ----------
+    first : tuple of str
+        What arrays begin with.
+    rest : str
+        What the result has beside sums of the arrays and the number.
+    """
 
     lengths = (range(3, 8), range(13, 16))
+    first = ("x * c", "y + 0.1", "np.zeros(n)", "np.ones(n) * c", "x.copy()", "np.sin(x)")
+    rest = " + np.sum(p ** 2)"
 
     def program(self):
         n = self.random.randint(2, 3)
         self.arrays, self.depth, self.letters = ARRAYS[:n], 0, iter("ijklmo" * 9)
-        first = ["x * c", "y + 0.1", "np.zeros(n)", "np.ones(n) * c", "x.copy()", "np.sin(x)"]
         lines = ["n = len(x)", "s = 0.1 * c"]
-        lines += [f"{a} = {self.pick(first)}" for a in self.arrays]
+        lines += [f"{a} = {self.pick(self.first)}" for a in self.arrays]
         for _ in range(self.random.randint(1, 2)):
             lines += self.loop()
         whole = " + ".join(f"np.sum({a} * {self.constant()})" for a in self.arrays)
-        return self.function([*lines, f"return {whole} + s + np.sum({self.arrays[0]} ** 2)"])
+        return self.function([*lines, f"return {whole} + s{self.rest}"])
 
     def loop(self):
         """A loop with some statements, of which the last ones exchange arrays."""
@@ -117,17 +126,9 @@ def program(seed):
 class LengthsMaker(TurningMaker):
     """Writes one program of arrays that have several lengths, and others in each iteration."""
 
-    def program(self):
-        n = self.random.randint(2, 3)
-        self.arrays, self.depth, self.letters = ARRAYS[:n], 0, iter("ijklmo" * 9)
-        first = ["x * c", "np.zeros(3) + c", "np.concatenate((x, y))", "y[1:] - c", "x.copy()",
-                 "np.ones(2 * n) * c", "np.arange(4.0) * c"]  # fmt: skip
-        lines = ["n = len(x)", "s = 0.1 * c"]
-        lines += [f"{a} = {self.pick(first)}" for a in self.arrays]
-        for _ in range(self.random.randint(1, 2)):
-            lines += self.loop()
-        whole = " + ".join(f"np.sum({a} * {self.constant()})" for a in self.arrays)
-        return self.function([*lines, f"return {whole} + s"])
+    first = ("x * c", "np.zeros(3) + c", "np.concatenate((x, y))", "y[1:] - c", "x.copy()",
+             "np.ones(2 * n) * c", "np.arange(4.0) * c")  # fmt: skip
+    rest = ""
 
     def expression(self):
         """An array of bounded items and of any length, the last ones with at least one more."""
