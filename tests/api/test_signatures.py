@@ -3,6 +3,8 @@
 import difflib
 import inspect
 import runpy
+import subprocess
+import sys
 
 import pytest
 from public_api import FILES, RECORD, callables, members, signature
@@ -13,6 +15,8 @@ from nbta.interface import ArrayInterface
 from nbta.symbolic import SymbolicTensorArray
 from nbta.typing import Methods
 
+#: Of a user, with types.
+PROGRAM = RECORD.with_name("typed_program.py")
 #: Without types, as `dataclasses` writes them.
 WITHOUT_TYPES = {"Line.__eq__", "Phase.__eq__", "Row.__eq__"}
 #: Tensors have these by themselves, for NumPy, or to refuse them.
@@ -120,7 +124,21 @@ def test_what_checkers_see_of_tensors_is_what_they_have():
 
 
 def test_the_program_that_type_checkers_are_given_runs():
-    runpy.run_path(str(RECORD.with_name("typed_program.py")))
+    runpy.run_path(str(PROGRAM))
+
+
+def test_type_checkers_see_what_all_public_functions_take_and_give(tmp_path):
+    """A decorator without types of its own hides those of the functions it is put on."""
+    names = [name for name in FUNCTIONS if name.startswith("nbta.")]
+    assert len(names) > 300
+    asking = tmp_path / "asking.py"
+    asking.write_text("\n".join(["import nbta", *(f"reveal_type({name})" for name in names)]))
+    command = [sys.executable, "-m", "mypy", "--strict", f"--cache-dir={tmp_path}", PROGRAM, asking]
+    told = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
+    assert [line for line in told if ": error: " in line] == []
+    revealed = [line for line in told if "Revealed type is" in line]
+    found = zip(names, revealed, strict=True)
+    assert [name for name, line in found if line.endswith('is "Any"')] == []
 
 
 def test_a_former_name_says_the_new_one():

@@ -35,12 +35,13 @@ from nbta.ops.core.filling import zeros_like
 from nbta.ops.core.shaping import CAST, cast, unbroadcast
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from nbta.ops.core.dispatch import F
     from nbta.typing import Array, ArrayLike
 
 
-def _compare(name, evaluate, rule, kinds="biuf"):
+def _compare(name, evaluate, rule, kinds="biuf") -> Callable[[F], F]:
     """A comparison; complex numbers are compared in Python, as NumPy does."""
     rule = Elementwise(rule, kinds)
     return binary(name, evaluate, INTEGER, infer=truth, emit=rule, cheap=True)

@@ -267,7 +267,7 @@ def unary(
     return decorate
 
 
-def of_one(record, name, derivative):
+def of_one(record, name, derivative) -> Callable[[F], F]:
     """Make a function of one real number that SciPy has an operation, see `unary`."""
     return unary(
         record,

@@ -51,12 +51,15 @@ from nbta.ops.core.shaping import cast
 from nbta.tuning import MOST_HALVES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nbta.ops.core.dispatch import F
     from nbta.typing import Array, ArrayLike
 
 STEPS = NotDifferentiable("it is piecewise constant")
 
 
-def _levelling_off(name, evaluate, derivative, **options):
+def _levelling_off(name, evaluate, derivative, **options) -> Callable[[F], F]:
     """`unary` of a function that is flat at infinity: however fast one comes there, it stays."""
 
     def tangent(op, dx):
