@@ -480,6 +480,14 @@ def _same(one, other):
     return plain and (one == other or one != one)
 
 
+def _gives_a_function(before, after):
+    """Whether a variable without a value is that of a function which stands in a block.
+
+    What it takes from around it are variables of their own, so that it is the same one everywhere.
+    """
+    return isinstance(before, Undefined) and isinstance(after, types.FunctionType)
+
+
 def _two_of(kind):
     """How two objects of a class are distinguished, for messages, and what to do."""
     remedy = (
@@ -1025,6 +1033,8 @@ class _Merge:
             return filter(_is_usable, pair)
         if not any(isinstance(each, Undefined) for each in pair):
             return ()
+        if _gives_a_function(*pair) or _gives_a_function(*pair[::-1]):
+            return [each for each in pair if not isinstance(each, Undefined)]
         return [each for each, outcome in zip(pair, self._outcomes, strict=True)
                 if isinstance(each, Listing) and not (_is_picked(each) or outcome.frame.made(each))
                 ]  # fmt: skip
@@ -2487,7 +2497,7 @@ class _Loop:
             self._carried.add(i)
             return True
         if i not in self._carried:
-            if _same(start, end):
+            if _same(start, end) or _gives_a_function(start, end):
                 return False
             self._carry(i, start, end)
             return True

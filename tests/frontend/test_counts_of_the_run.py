@@ -37,9 +37,16 @@ def _times(x, endpoint):
 
 
 @pytest.mark.slow_but_every(4)
+def _resized(x, _):
+    n = int(x[2])
+    return np.sum(np.resize(x[:2] * x[1], (2, n))[1] * np.arange(n))
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("endpoint", [True, False])
-@pytest.mark.parametrize("f", [_linspace, _with_step, _of_rows, _logspace, _geomspace, _times])
+@pytest.mark.parametrize(
+    "f", [_linspace, _with_step, _of_rows, _logspace, _geomspace, _times, _resized]
+)
 def test_value_and_gradient(f, endpoint, compiled):
     made = nbta.value_and_grad(f, compiled=compiled)
     for count in (5.5, 1.5, 2.5, 0.5, 9.5):  # by one graph
@@ -83,6 +90,11 @@ LENGTHS = {
     "broadcast": lambda x, n: np.broadcast_to(x[0], (n,)),
     "broadcast along an axis": lambda x, n: np.broadcast_to(x[:1], (2, n)) * x[1],
     "broadcast twice": lambda x, n: np.broadcast_to(x[0], (n, n)),
+    "resized": np.resize,
+    "resized rows": lambda x, n: np.resize(x, (2, n)),
+    "a diagonal": lambda x, n: np.eye(n) + x[0],
+    "a diagonal of few rows": lambda x, n: np.eye(2, n) + x[0],
+    "an identity": lambda x, n: np.identity(n) + x[0],
     "padded": lambda x, n: np.pad(x, (n, 1)),
 }
 

@@ -105,7 +105,7 @@ REFUSED = {
     "diag": (lambda x: nbta.diag(x[None]), "not for rank 3"),
     "diagonal": (lambda x: nbta.diagonal(x[0]), "rank 1 has no matrix"),
     "triu": (lambda x: nbta.triu(x[0]), "rank 1 has no matrix"),
-    "resize": (lambda x: nbta.resize(x, (-1, 2)), "a negative dimension"),
+    "resize": (lambda x: nbta.resize(x, (-1, 2)), "new_shape: -1 is negative"),
     "nothing": (lambda x: nbta.vstack([]), "nothing to join"),
     "no shape": (lambda x: nbta.broadcast_arrays(x, x[:2]), "broadcast"),
 }

@@ -16,7 +16,7 @@ from nbta.ops.core.axis_arguments import integers
 from nbta.ops.core.dispatch import data_spec, exported, stands_for
 from nbta.ops.core.filling import arange, zeros
 from nbta.ops.core.shaping import cast, reshape
-from nbta.ops.indexing.arranging import moveaxis, ranked
+from nbta.ops.indexing.arranging import counted, moveaxis, ranked
 from nbta.ops.indexing.gathering import scatter_add, take
 
 if TYPE_CHECKING:
@@ -209,7 +209,8 @@ def eye(
     array([[1., 0.],
            [0., 1.]])
     """
-    columns, rows = _offsets(*_lengths(n, m))
+    n, m = _lengths(n, m)
+    columns, rows = _offsets(counted("n", n), counted("m", m))
     return cast(equal(columns, rows + k), as_dtype(dtype), name=name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,19 +12,16 @@ from nbta.errors import invalid
 from nbta.graph.operation import Tensor
 from nbta.ops.core.arithmetic import (
     equal,
-    greater_equal,
     logical_and,
     maximum,
     where,
 )
-from nbta.ops.core.axis_arguments import integers
-from nbta.ops.core.checks import checked
 from nbta.ops.core.dispatch import exported
 from nbta.ops.core.elementwise import common_dtype, promoted
 from nbta.ops.core.filling import PLACEHOLDER, arange
 from nbta.ops.core.shaping import cast, named, reshape
 from nbta.ops.elementary.basic import floor, log10, power, sign
-from nbta.ops.indexing.arranging import moveaxis, ranked
+from nbta.ops.indexing.arranging import counted, moveaxis, ranked
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike, DTypeLike
@@ -37,17 +35,9 @@ def _ends(start, stop):
 
 
 def _count(num):
-    """How many numbers there are to be; a tensor where only the run knows."""
-    # Lengths and whole numbers among the arguments of a function say what they are when asked.
-    by_run = isinstance(num, Tensor) and type(num).__index__ is Tensor.__index__
-    by_run = by_run and num.op.record is not PLACEHOLDER
-    if by_run and num.ndim == 0 and num.dtype.kind in "iu":
-        message = "num: the number of this run is negative; give how many numbers there are to be"
-        return checked(num, greater_equal(num, 0), message)
-    (count,) = integers((num,))
-    if count < 0:
-        raise invalid("value", f"num: {count} is negative; give how many numbers there are to be")
-    return count
+    """How many numbers there are to be, which an argument of a function says when it is asked."""
+    asked = isinstance(num, Tensor) and num.op.record is PLACEHOLDER
+    return counted("num", operator.index(num) if asked else num)
 
 
 def _steps(start, stop, count, endpoint):

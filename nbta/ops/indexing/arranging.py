@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,16 +15,25 @@ from nbta.errors import invalid
 from nbta.graph.operation import Spec, Tensor
 from nbta.loops import select
 from nbta.loops.nodes import ZERO
-from nbta.ops.core.arithmetic import logical_or, multiply
+from nbta.ops.core.arithmetic import greater_equal, logical_or, multiply
 from nbta.ops.core.axis_arguments import integers, one_axis, operand
 from nbta.ops.core.axis_arguments import within as places_of
+from nbta.ops.core.checks import checked
 from nbta.ops.core.dispatch import apply, data_spec, define, exported, is_weak, stands_for
 from nbta.ops.core.elementwise import common_dtype, promoted
-from nbta.ops.core.filling import zeros_like
+from nbta.ops.core.filling import arange, zeros, zeros_like
 from nbta.ops.core.shaping import broadcast_to, cast, identity, named, reshape
 from nbta.ops.indexing.gathering import as_indices, take
 from nbta.ops.indexing.items import getitem
-from nbta.ops.indexing.joining import concatenate, expand_dims, flip, rows_of, split, stack
+from nbta.ops.indexing.joining import (
+    as_sections,
+    concatenate,
+    expand_dims,
+    flip,
+    rows_of,
+    split,
+    stack,
+)
 from nbta.ops.indexing.transposing import swapaxes, transpose
 
 if TYPE_CHECKING:
@@ -459,13 +469,10 @@ def array_split(
     >>> nbta.array_split([1, 2, 3], 2)
     [array([1, 2]), array([3])]
     """
-    if np.ndim(indices_or_sections) or isinstance(indices_or_sections, Tensor):
-        return split(x, indices_or_sections, axis, name=name)
-    x, sections = ranked(x), int(indices_or_sections)
-    if sections < 1:
-        raise invalid(
-            "split", f"{sections} sections are not possible; give 1 or more, or split points"
-        )
+    sections = as_sections(indices_or_sections)
+    if type(sections) is not int:
+        return split(x, sections, axis, name=name)
+    x = ranked(x)
     length, longer = divmod(int(x.shape[one_axis(x, axis)]), sections)
     points = np.cumsum([length + (k < longer) for k in range(sections)])[:-1]
     return split(x, points.tolist(), axis, name=name)
@@ -951,12 +958,22 @@ def _is_one(count):
 
 
 def _count(what, number):
-    """A number of repetitions: an integer, or what only the run knows."""
-    if isinstance(number, Tensor):
-        return number
-    (count,) = integers((number,))
+    """A number of repetitions, which its use checks where only the run knows it."""
+    return number if isinstance(number, Tensor) else counted(what, number)
+
+
+def counted(argument, number):
+    """How many of something an argument asks for; a tensor where only the run knows."""
+    by_run = isinstance(number, Tensor) and type(number).__index__ is Tensor.__index__
+    if by_run and number.ndim == 0 and number.dtype.kind in "iu":
+        message = f"{argument}: the number of this run is negative; give how many there are to be"
+        return checked(number, greater_equal(number, 0), message)
+    try:
+        count = operator.index(number)
+    except TypeError:
+        raise invalid("value", f"{argument}: {number!r} is not an integer") from None
     if count < 0:
-        raise invalid("value", f"{what}: {count} is negative")
+        raise invalid("value", f"{argument}: {count} is negative; give how many there are to be")
     return count
 
 
@@ -998,7 +1015,7 @@ def repeat(
     repeats = repeats if isinstance(repeats, Tensor) else np.asarray(repeats)
     if repeats.ndim:
         return take(x, _repeated(x.shape[axis], repeats), axis, name=name)
-    count = repeats if isinstance(repeats, Tensor) else _count("repeats", repeats.item())
+    count = _count("repeats", repeats if isinstance(repeats, Tensor) else repeats.item())
     before, dimension, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
     apart = reshape(x, (*before, dimension, 1, *after))
     wide = broadcast_to(apart, (*before, dimension, count, *after))
@@ -1041,8 +1058,8 @@ def resize(x: ArrayLike, new_shape: ShapeLike, *, name: str | None = None) -> Ar
     Raises
     ------
     InvalidArgumentError
-        For a negative dimension, and outside of traced functions for lengths that are not known
-        before the run.
+        For a negative dimension, and outside of traced functions for a number of elements that is
+        not known before the run.
 
     Examples
     --------
@@ -1050,14 +1067,13 @@ def resize(x: ArrayLike, new_shape: ShapeLike, *, name: str | None = None) -> Ar
     array([[1, 2],
            [3, 1]])
     """
-    shape = tuple(int(n) for n in np.atleast_1d(np.asarray(new_shape, dtype=object)))
-    if any(n < 0 for n in shape):
-        raise invalid("shape", f"shape: {shape} has a negative dimension")
+    several = isinstance(new_shape, list | tuple) or operand(new_shape).ndim
+    shape = [counted("new_shape", n) for n in (new_shape if several else [new_shape])]
     x = reshape(x, (-1,))
     have, want = int(x.shape[0]), math.prod(shape)
     if not have:
-        return identity(np.zeros(shape, x.dtype), name=name)
-    return reshape(take(x, np.arange(want) % have, 0), shape, name=name)
+        return zeros(shape, x.dtype, name=name)
+    return reshape(take(x, arange(want) % have, 0), shape, name=name)
 
 
 # Products and grids.

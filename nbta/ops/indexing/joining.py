@@ -794,7 +794,7 @@ def split(
     [array([1]), array([2, 3, 4])]
     """
     x = x if isinstance(x, Tensor) else as_array(x)
-    axis, sections = as_axis(axis), _as_sections(indices_or_sections)
+    axis, sections = as_axis(axis), as_sections(indices_or_sections)
     if data_spec(x).shape is not None:
         check_axis(axis, data_spec(x).shape)
     if sections in (1, ()):
@@ -804,7 +804,7 @@ def split(
     return [getitem(x, along(axis, piece), name=name) for piece in _pieces(sections)]
 
 
-def _as_sections(given):
+def as_sections(given):
     """A number of sections, or a tuple of split points."""
     try:
         sections = operator.index(given)
