@@ -41,6 +41,7 @@ from nbta.frontend import (
     searching,
     stencils,
     telling,
+    texts,
     typed_containers,
 )
 from nbta.frontend.array_wrappers import (
@@ -679,7 +680,7 @@ def _made(kind, args, kwargs):
     if not native.is_known((args, kwargs)):
         refuse_class(kind)
     if issubclass(kind, BaseException):
-        return kind(*map(identity.text_of_error, args), **kwargs)
+        return kind(*map(texts.text_of_error, args), **kwargs)
     initial = kind.__init__
     plain = isinstance(initial, types.FunctionType) and kind.__new__ is object.__new__
     if plain and not is_library(initial) and type(kind).__call__ is type.__call__:
@@ -815,7 +816,8 @@ def _builtin(function, args, kwargs):
     if isinstance(owner, KINDS) and function.__name__ in CHANGING:
         note_whole(owner)
     if isinstance(owner, (*KINDS, frozenset, tuple, str, bytes, type)):
-        return _of_containers(function, args, kwargs)
+        method = _of_text if isinstance(owner, str | bytes) else _of_containers
+        return method(function, args, kwargs)
     if isinstance(owner, np.ufunc):
         return _method_of_universal(function, args, kwargs)
     if isinstance(owner, np.ndarray | np.generic):
@@ -834,11 +836,18 @@ def _builtin(function, args, kwargs):
     return _foreign(function, args, kwargs)
 
 
+def _of_text(function, args, kwargs):
+    """A method of a text."""
+    if function.__name__ == "join":
+        args = map(list, map(iteration.elements, args))
+    args = tuple(map(iteration.spent, args))
+    text = texts.of_method(function.__self__, function.__name__, args, kwargs)
+    return function(*args, **kwargs) if text is None else text
+
+
 def _of_containers(function, args, kwargs):
-    """A method of Python's containers and texts."""
+    """A method of Python's containers."""
     owner, name = function.__self__, function.__name__
-    if isinstance(owner, str | bytes):
-        identity.text_of((args, kwargs))
     if isinstance(owner, list | tuple) and name in _SEARCHING:
         return _SEARCHING[name](owner, *args)
     if isinstance(owner, dict | set | frozenset) and args and not identity.is_known_key(args[0]):
@@ -1114,7 +1123,7 @@ def _one_number(value):
 
 def _known_text(value):
     """A value that a number is made of, which is no text with values of a run."""
-    return identity.text_of(value) if isinstance(value, identity.Text) else value
+    return texts.text_of(value) if isinstance(value, texts.Text) else value
 
 
 def _float(value=0.0):

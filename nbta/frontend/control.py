@@ -102,6 +102,7 @@ from nbta.frontend.tensor_array_wrappers import (
     one_of,
     unwrapped,
 )
+from nbta.frontend.texts import check_no_text
 from nbta.frontend.tries import is_caught
 from nbta.graph.graph import SubGraph, at_line, current, lies_in, subgraphs
 from nbta.graph.labels import call_after
@@ -1089,6 +1090,7 @@ class _Merge:
         return value
 
     def _unlike(self, i, one, other, path=()):
+        check_no_text(one, other)
         name, rule = self._names[i], _remedy(one, other)
         _check_keys(one, other, are_results=not name.startswith(ITEMS))
         if name.startswith(ITEMS):
@@ -2531,6 +2533,7 @@ class _Loop:
         self._carried.add(i)
 
     def _changes(self, i, start, end):
+        check_no_text(start, end)
         _check_keys(start, end)
         rule = _remedy(
             start,

@@ -1,4 +1,4 @@
-"""What Python asks of a value beside computing with it: who it is, its class, hash and text.
+"""What Python asks of a value beside computing with it: who it is, its class and its hash.
 
 Of a number that only the run knows these are decided by its value where that gives what Python
 would, and are known where each number gives the same; all else is refused by name. Nothing is
@@ -13,7 +13,7 @@ import numbers
 import numpy as np
 
 from nbta.errors import UnimplementedError, invalid
-from nbta.frontend import control, native
+from nbta.frontend import control, texts
 from nbta.frontend.array_wrappers import ArrayWrapper, is_apart
 from nbta.frontend.constants import Chosen
 from nbta.frontend.containers import relatives
@@ -351,117 +351,7 @@ def hash_of(value):
     return hash(value)
 
 
-# Its text.
-
-
-class Text:
-    """A text with values that only the run knows, which `print` shows; nothing else can use it.
-
-    Attributes
-    ----------
-    parts : list
-        Texts, and triples of a value, a conversion such as ``r`` and a format.
-    """
-
-    def __init__(self, parts):
-        self.parts = parts
-
-    def values(self):
-        """The values that the run brings."""
-        return [native.plain(_number(part[0])) for part in self.parts if not isinstance(part, str)]
-
-    def __call__(self, values):
-        """The text, with values of a run."""
-        return "".join(
-            part if isinstance(part, str) else formatted(_of_run(part[0], next(values)), *part[1:])
-            for part in self.parts
-        )
-
-    @property
-    def text(self):
-        """The text for an error that a trace makes, with the places of its values."""
-        return "".join(part if isinstance(part, str) else "{...}" for part in self.parts)
-
-    def _refuse(self, *_):
-        _refuse_text()
-
-    __eq__ = __ne__ = __hash__ = __bool__ = __len__ = __iter__ = __getitem__ = _refuse
-    __contains__ = __str__ = __repr__ = __format__ = __add__ = __radd__ = __mul__ = _refuse
-    __mod__ = __lt__ = __gt__ = __le__ = __ge__ = __getattr__ = _refuse
-
-
-def _refuse_text():
-    message = f"{here()}: the text of a value that only the run knows; print it to see it in a run"
-    raise invalid("symbolic", message)
-
-
-def _number(value):
-    """What a run computes of a field of a text."""
-    return value.code.number if isinstance(value, Chosen) else value
-
-
-def _of_run(value, found):
-    """A field of a text, of what a run has found."""
-    return value.decoded(found) if isinstance(value, Chosen) else _as_pythons(found)
-
-
-def _as_pythons(value):
-    """A number as Python's, of which ``repr`` shows the digits alone."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def formatted(value, conversion, spec):
-    """A field of a text as Python makes it."""
-    if conversion != -1:
-        value = {"r": repr, "s": str, "a": ascii}[chr(conversion)](value)
-    return format(value, spec)
-
-
-def joined_text(*parts):
-    """An f-string, of texts and of triples of a value, a conversion and a format."""
-    found = []
-    for part in parts:
-        if isinstance(part, tuple):
-            open_now = isinstance(part[0], Tensor) and not isinstance(part[0], Number)
-            if isinstance(part[0], Chosen):
-                pass
-            elif not open_now or getattr(part[0], "is_known", False):
-                part = formatted(text_of(part[0]), *part[1:])
-        found.append(part)
-    return "".join(found) if all(isinstance(part, str) for part in found) else Text(found)
-
-
-def text_of(value):
-    """A value for a text, which Python must know; lengths are asked for."""
-    if not _has_text(value):
-        _refuse_text()
-    seen_by(value, "__str__", "__repr__", "__format__", followed=False)
-    return value
-
-
-def _has_text(value):
-    if isinstance(value, list | tuple):
-        return native.is_python(value) and all(map(_has_text, value))
-    return not isinstance(value, Text) and (isinstance(value, Number) or native.is_known(value))
-
-
-def _of_text(function):
-    """A function of Python's that gives the text of a value."""
-
-    def shown(*value, **options):
-        return function(*map(text_of, value), **options)
-
-    return shown
-
-
-def text_of_error(value):
-    """A part of an error, which a trace makes."""
-    return value.text if isinstance(value, Text) else value
-
-
 FUNCTIONS = {
     builtins.type: type_of, builtins.id: id_of, builtins.hash: hash_of,
-    builtins.repr: _of_text(repr),
-    builtins.ascii: _of_text(ascii), builtins.format: _of_text(format),
-    builtins.str: _of_text(str),
+    **texts.FUNCTIONS,
 }  # fmt: skip

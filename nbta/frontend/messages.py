@@ -10,7 +10,7 @@ from nbta.frontend.tries import in_a_try
 from nbta.ops.numbers import Number
 
 #: Of a text after ``%``: name, flags and width, precision, conversion.
-_PLACES = re.compile(r"%%|%(?:\((.*?)\))?([-+ #0]*(?:\*|\d*))(\.(?:\*|\d*))?[a-zA-Z]")
+PLACES = re.compile(r"%%|%(?:\((.*?)\))?([-+ #0]*(?:\*|\d*))(\.(?:\*|\d*))?[a-zA-Z]")
 
 
 class Unknown:
@@ -65,4 +65,4 @@ def filled(text, values):
         precision = found[3] if found[3] == ".*" else ""  # or a number would be left over
         return f"%{name}{found[2]}{precision}s" if isinstance(value, Unknown) else found[0]
 
-    return _PLACES.sub(place, text) % values
+    return PLACES.sub(place, text) % values

@@ -16,7 +16,16 @@ import types
 import numpy as np
 
 from nbta.errors import UnimplementedError, invalid, out_of_range
-from nbta.frontend import control, effects, followed, iteration, native, numba_integers, picking
+from nbta.frontend import (
+    control,
+    effects,
+    followed,
+    iteration,
+    native,
+    numba_integers,
+    picking,
+    texts,
+)
 from nbta.frontend.array_wrappers import (
     ArrayWrapper,
     Attribute,
@@ -69,9 +78,7 @@ from nbta.frontend.identity import (
     is_known_key,
     is_run_number,
     is_same,
-    joined_text,
     no_attribute,
-    text_of,
     with_floats,
 )
 from nbta.frontend.iteration import (
@@ -105,6 +112,7 @@ from nbta.frontend.raising import checked as checked_operand
 from nbta.frontend.raising import is_numbas
 from nbta.frontend.records import Record
 from nbta.frontend.taken import advance, note_searched, note_sources, note_taken
+from nbta.frontend.texts import joined_text, text_of_error
 from nbta.frontend.tries import (
     Suppressing,
     Unraised,
@@ -762,6 +770,8 @@ def _in_place(name, old, value):
         if found is not NotImplemented:
             return found
         _check_none(name, old, value, "=")
+        if (text := texts.of_operator(name, old, value)) is not None:
+            return text
         old, value = _operands(name, old, value)
         if name == "Mult" and _repeats(old, value) is not None:
             message = (
@@ -780,11 +790,11 @@ def binary(name, left, right):
         if found is not NotImplemented:
             return found
         _check_none(name, left, right)
+        if (text := texts.of_operator(name, left, right)) is not None:
+            return text
         left, right = _operands(name, left, right)
         if name == "Mult" and (repeats := _repeats(left, right)) is not None:
             return iteration.repeated(*repeats)
-        if name == "Mod" and isinstance(left, str | bytes):
-            text_of(right)
     found = _computed(_OPERATORS[name][0], left, right)
     return born(found) if isinstance(found, KINDS) else found
 
@@ -1075,7 +1085,7 @@ def assert_(test, message):
         if not found:
             raise AssertionError(message())
         return
-    text = message()
+    text = text_of_error(message())
     where = here()
     effects.check(found, f"{where}: {text}" if text is not None else f"{where}: assertion failed")
 

@@ -16,9 +16,9 @@ from nbta.frontend import effects, native
 from nbta.frontend.array_wrappers import in_trace
 from nbta.frontend.constants import Chosen
 from nbta.frontend.control import is_traced
-from nbta.frontend.identity import Text
 from nbta.frontend.outside import reading
 from nbta.frontend.problems import here
+from nbta.frontend.texts import Text
 from nbta.locations import of_caller
 
 #: Methods of loggers, and functions of `logging`: the level of what they log; None for an argument.

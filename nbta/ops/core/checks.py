@@ -7,6 +7,7 @@ after a token runs after all that it came by.
 from __future__ import annotations
 
 import threading
+import types
 from contextlib import contextmanager
 
 import numpy as np
@@ -30,7 +31,11 @@ def _infer_assert(token, holds, *, message):
 def _evaluate_assert(token, holds, *, message):
     if not holds:
         if isinstance(message, Exception):
-            error = type(message)(*message.args)  # not itself, which would gather tracebacks
+            # Not itself, which would gather tracebacks, nor by a user's __init__, which may take
+            # others than the arguments that it gives to Exception.
+            kind = type(message)
+            by_user = isinstance(kind.__init__, types.FunctionType)
+            error = kind.__new__(kind, *message.args) if by_user else kind(*message.args)
             error.__dict__.update(message.__dict__)
             error.nbta_place = True  # it says where: executors leave it of its class
             if (at := getattr(error, "nbta_at", None)) is not None:
