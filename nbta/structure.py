@@ -26,7 +26,11 @@ LEAF = object()
 def leaves(structure) -> list:
     """The values of a structure, from left to right, of dicts by key; None has none."""
     found: list = []
-    _collect(structure, found)
+    try:
+        _collect(structure, found)
+    except RecursionError:
+        message = "a list, a dict or an object contains itself, or goes too deep; give its parts"
+        raise invalid("argument", message) from None
     return found
 
 

@@ -73,6 +73,25 @@ def test_broadcasting_is_decided_by_lengths_of_1():
     assert add(np.ones(3), np.ones(3)).tolist() == [2, 2, 2]
 
 
+def _list_in_itself():
+    numbers = [1.0]
+    numbers.append(numbers)
+    return numbers
+
+
+def _dict_in_itself():
+    numbers = {"a": 1.0}
+    numbers["b"] = [numbers]
+    return numbers
+
+
+@pytest.mark.parametrize("structure", [_list_in_itself(), _dict_in_itself()], ids=["list", "dict"])
+@pytest.mark.parametrize("make", [nbta.function, nbta.grad])
+def test_arguments_that_contain_themselves_are_refused(make, structure):
+    with pytest.raises(nbta.InvalidArgumentError, match="contains itself"):
+        make(lambda numbers: 2.0)(structure)
+
+
 def test_arguments_and_results_are_structures():
     @nbta.function
     def f(params, *rest, scale, **options):
