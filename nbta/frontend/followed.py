@@ -136,12 +136,120 @@ def linear(x, points, values, extrapolate, is_error, below, above):
     return found
 
 
+def correlate(in1, in2, mode="full", method="auto"):
+    """`scipy.signal.correlate` of two rows, of which the second is no longer than the first."""
+    if int(len(in2)) > int(len(in1)):
+        raise NotImplementedError("correlate with a second row that is longer than the first")
+    return convolve(in1, np.conj(in2)[::-1], mode)
+
+
+def detrend(data, axis=-1, type="linear"):
+    """`scipy.signal.detrend` by one straight line, or by the mean."""
+    y = np.moveaxis(np.asarray(data) * 1.0, axis, -1)
+    rest = y - np.mean(y, axis=-1, keepdims=True)
+    if type in ("linear", "l"):
+        times = np.arange(y.shape[-1]) - (y.shape[-1] - 1) / 2.0
+        rest = rest - times * (np.sum(rest * times, axis=-1, keepdims=True) / np.sum(times * times))
+    elif type not in ("constant", "c"):
+        raise ValueError("Trend type must be 'linear' or 'constant'.")
+    return np.moveaxis(rest, -1, axis)
+
+
+def hilbert(x, N=None, axis=-1):  # noqa: N803 - SciPy's name
+    """`scipy.signal.hilbert`: the analytic signal, without negative frequencies."""
+    count = int(x.shape[axis]) if N is None else N
+    factors = np.zeros(count)
+    factors[0], factors[1 : (count + 1) // 2] = 1.0, 2.0
+    if count % 2 == 0:
+        factors[count // 2] = 1.0
+    found = np.moveaxis(np.fft.fft(np.asarray(x), count, axis), axis, -1) * factors
+    return np.moveaxis(np.fft.ifft(found), -1, axis)
+
+
+def fft(x, n=None, axis=-1):
+    """`scipy.fftpack.fft`."""
+    return np.fft.fft(x, n, axis)
+
+
+def ifft(x, n=None, axis=-1):
+    """`scipy.fftpack.ifft`."""
+    return np.fft.ifft(x, n, axis)
+
+
+def gmean(a, axis=0, weights=None):
+    """`scipy.stats.gmean`."""
+    return np.exp(np.average(np.log(a), axis, weights))
+
+
+def hmean(a, axis=0, weights=None):
+    """`scipy.stats.hmean`: NaN where a number is negative."""
+    a = np.asarray(a) * 1.0
+    found = 1.0 / np.average(1.0 / a, axis, weights)
+    return np.where(np.any(a < 0.0, axis=axis), np.nan, found)
+
+
+def sem(a, axis=0, ddof=1):
+    """`scipy.stats.sem`: the standard error of the mean."""
+    a = np.asarray(a)
+    count = a.size if axis is None else a.shape[axis]
+    return np.std(a, axis=axis, ddof=ddof) / np.sqrt(count)
+
+
+def zscore(a, axis=0, ddof=0):
+    """`scipy.stats.zscore`: NaN where all numbers are one."""
+    a = np.asarray(a) * 1.0
+    from_mean = a - np.mean(a, axis=axis, keepdims=True)
+    deviation = np.std(a, axis=axis, ddof=ddof, keepdims=True)
+    is_one = np.max(a, axis=axis, keepdims=True) == np.min(a, axis=axis, keepdims=True)
+    return np.where(is_one, np.nan, from_mean / np.where(is_one, 1.0, deviation))
+
+
+def _moments(a, axis, order):
+    """How many numbers there are, and a central moment over the deviation to its power."""
+    a = np.asarray(a) * 1.0
+    mean = np.mean(a, axis=axis, keepdims=True)
+    square = np.mean((a - mean) ** 2, axis=axis)
+    epsilon = np.finfo(a.dtype).eps
+    is_none = square <= (epsilon * np.mean(a, axis=axis)) ** 2
+    moment = np.mean((a - mean) ** order, axis=axis)
+    count = a.size if axis is None else a.shape[axis]
+    return count, np.where(is_none, np.nan, moment / np.where(is_none, 1.0, square) ** (order / 2))
+
+
+def skew(a, axis=0, bias=True):
+    """`scipy.stats.skew`."""
+    count, found = _moments(a, axis, 3)
+    if not bias and count > 2:
+        found = found * np.sqrt((count - 1.0) * count) / (count - 2.0)
+    return found
+
+
+def kurtosis(a, axis=0, fisher=True, bias=True):
+    """`scipy.stats.kurtosis`."""
+    count, found = _moments(a, axis, 4)
+    if not bias and count > 3:
+        part = (count**2 - 1.0) * found - 3.0 * (count - 1.0) ** 2
+        found = part / (count - 2.0) / (count - 3.0) + 3.0
+    return found - 3.0 if fisher else found
+
+
 FUNCTIONS = {
     "scipy.integrate.simpson": simpson,
     "scipy.integrate.cumulative_trapezoid": cumulative_trapezoid,
     "scipy.signal.convolve": convolve,
     "scipy.signal.fftconvolve": fftconvolve,
     "scipy.signal.lfilter": lfilter,
+    "scipy.signal.correlate": correlate,
+    "scipy.signal.detrend": detrend,
+    "scipy.signal.hilbert": hilbert,
+    "scipy.fftpack.fft": fft,
+    "scipy.fftpack.ifft": ifft,
+    "scipy.stats.gmean": gmean,
+    "scipy.stats.hmean": hmean,
+    "scipy.stats.sem": sem,
+    "scipy.stats.zscore": zscore,
+    "scipy.stats.skew": skew,
+    "scipy.stats.kurtosis": kurtosis,
 }
 
 

@@ -1,10 +1,14 @@
-"""SciPy's integrals, filters and interpolations of samples that only the run knows."""
+"""SciPy's integrals, filters, statistics and interpolations of samples that only the run knows."""
+
+import warnings
 
 import numpy as np
 import pytest
+import scipy.fftpack
 import scipy.integrate
 import scipy.interpolate
 import scipy.signal
+import scipy.stats
 
 import nbta
 from nbta.testing import check_grads
@@ -70,6 +74,70 @@ def test_filters(orders):
 def test_filters_of_what_is_not_taken():
     with pytest.raises((nbta.NbtaError, NotImplementedError), match="one by one"):
         nbta.function(lambda x: scipy.signal.lfilter([1.0], [1.0, 0.5], x))(ROWS)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_correlations(mode):
+    _check(lambda a, b: scipy.signal.correlate(a, b, mode), Y, W[:3])
+    with pytest.raises((nbta.NbtaError, NotImplementedError), match="longer than the first"):
+        nbta.function(lambda a: scipy.signal.correlate(a[:2], a, mode))(Y)
+
+
+SIGNALS = {
+    "a line": scipy.signal.detrend,
+    "the mean": lambda y: scipy.signal.detrend(y, type="constant"),
+    "lines of columns": lambda y: scipy.signal.detrend(y[:6].reshape(3, 2) ** 2, axis=0),
+    "analytic": lambda y: np.abs(scipy.signal.hilbert(y)),
+    "analytic of an odd number": lambda y: scipy.signal.hilbert(y[:5]).imag,
+    "analytic of more": lambda y: np.abs(scipy.signal.hilbert(y[:5], N=8)),
+    "analytic of columns": lambda y: np.abs(scipy.signal.hilbert(y[:6].reshape(3, 2), axis=0)),
+    "fft": lambda y: np.abs(scipy.fftpack.fft(y, 8)),
+    "ifft": lambda y: scipy.fftpack.ifft(y[:6].reshape(3, 2), axis=0).real,
+}
+
+
+@pytest.mark.parametrize("name", SIGNALS)
+def test_signals(name):
+    _check(SIGNALS[name], Y)
+
+
+@pytest.mark.parametrize("axis", [1, None])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("gmean", {}),
+        ("hmean", {}),
+        ("sem", {}),
+        ("sem", {"ddof": 0}),
+        ("zscore", {}),
+        ("zscore", {"ddof": 1}),
+        ("skew", {}),
+        ("skew", {"bias": False}),
+        ("kurtosis", {}),
+        ("kurtosis", {"bias": False}),
+        ("kurtosis", {"fisher": False}),
+    ],
+)
+def test_statistics(name, options, axis):
+    function = getattr(scipy.stats, name)
+    rows = np.cos(np.arange(20.0)).reshape(4, 5) + 2.0
+    _check(lambda a: function(a, axis=axis, **options), rows)
+
+
+def test_statistics_of_weights_and_of_what_is_none():
+    weights = np.arange(1.0, 7.0)
+    for mean in (scipy.stats.gmean, scipy.stats.hmean):
+        _check(lambda a, w, mean=mean: mean(a, weights=w), weights**0.7, weights)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in ("skew", "kurtosis", "zscore"):
+            function = getattr(scipy.stats, name)
+            found = nbta.function(function)(np.ones(5) * 0.3)
+            np.testing.assert_array_equal(found, function(np.ones(5) * 0.3))
+        assert np.isnan(nbta.function(scipy.stats.hmean)(weights - 2.0))
+        assert np.isnan(scipy.stats.hmean(weights - 2.0))
+    with pytest.raises(nbta.InvalidArgumentError, match="takes no argument nan_policy="):
+        nbta.function(lambda a: scipy.stats.skew(a, nan_policy="omit"))(weights)
 
 
 INTERPOLATIONS = {
