@@ -1063,13 +1063,13 @@ def _without_values(function, name, args, kwargs):
     A library may handle the error that asking for such a value raises, and go on in another way
     than with the value, or raise an error of its own.
     """
-    known, before = native.is_known((args, kwargs)), asked.times
-    has_users = any(map(_is_users, args))
+    has_users = any(map(_is_users, (*args, *kwargs.values())))
+    known, before = native.is_known((args, kwargs)) and not has_users, asked.times
     refusal = _unknown_to(f"{name} of {_module(function) or 'another library'}", name)
     try:
         yield
     except NbtaError as error:
-        if not (known and not has_users) and _library(type(function)) != "nbta":
+        if not known and _library(type(function)) != "nbta":
             lead(error, refusal)
         raise
     except Exception as error:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 import pytest
+import scipy.integrate
+import scipy.optimize
 from fuzz.ways import in_python
 
 import nbta
@@ -916,3 +918,19 @@ def a_pair_or_none_of_a_function(x):
 def test_structures_that_branches_choose(f, words):
     with pytest.raises(nbta.NbtaError, match=r"test_frontend_refusals.py:\d+: .*" + words):
         nbta.function(f, compiled=False)(np.linspace(0.3, 1.2, 12))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: scipy.optimize.minimize(lambda t: (t - x[0]) ** 2, 0.0).x[0],
+        lambda x: scipy.optimize.minimize_scalar(lambda t: (t - x[0]) ** 2).x,
+        lambda x: scipy.optimize.brentq(lambda t: t - x[0], -3.0, 3.0),
+        lambda x: scipy.integrate.quad(func=lambda t: t * x[0], a=0.0, b=1.0)[0],
+    ],
+    ids=["minimize", "minimize_scalar", "brentq", "quad"],
+)
+def test_functions_of_values_of_the_run_that_a_library_calls(f):
+    words = r"of scipy\.\w+\.\w+ was called with values that are known only when the function runs"
+    with pytest.raises(nbta.NbtaError, match=words):
+        nbta.function(f, compiled=False)(np.linspace(0.3, 1.2, 4))
