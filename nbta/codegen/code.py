@@ -94,6 +94,7 @@ class Code(ABC):
         self._free: list[list[Base]] = [[]]
         self.pending: dict[tuple, Group] = {}
         self.destinations: dict = {}
+        self.everywhere: dict = {}  # by tensor, the number that all of its items are
         self.ahead: dict = {}
 
     # What only the emitter of a whole program knows.

@@ -214,6 +214,11 @@ class Group:
             self.reads.add(block.base)
         return self.loads[key][0]
 
+    def repeat(self, code, item: Expression, tensor) -> None:
+        """A number that all items of a tensor are: loops that read it need no memory for that."""
+        code.everywhere[tensor] = item
+        self.step(code, item, tensor)
+
     def step(self, code, item: Expression, tensor, cheap=None) -> None:
         """Another operation, whose result stands for a tensor."""
         name = code.name("t")
@@ -684,7 +689,9 @@ def joined(code, tensors, dimensions) -> Group:
     dimensions = tuple(map(code.canonical, dimensions))
     for tensor in tensors:
         value = code.values[tensor]
-        if isinstance(value, Lazy) and (value.group.dimensions != dimensions or value.item is None):
+        if not isinstance(value, Lazy) or tensor in code.everywhere:
+            continue
+        if value.group.dimensions != dimensions or value.item is None:
             value.group.flush(code)
     if dimensions not in code.pending:
         if not any(_has(code, tensor, dimensions) for tensor in tensors):  # which is in memory
@@ -699,6 +706,8 @@ def _has(code, tensor, dimensions):
 
 def item_of(code, group, tensor) -> Expression:
     """An item of an operand in a group's loop."""
+    if tensor in code.everywhere:
+        return code.everywhere[tensor]
     value = code.values[tensor]
     if isinstance(value, Lazy) and value.group is group:
         return value.item

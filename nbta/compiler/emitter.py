@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbta.codegen.code import Code, NotCompiledError
+from nbta.codegen.fusion import Elementwise
 from nbta.codegen.values import NUMBERS, TABLE, Block, Scalar, Transposed, is_known, product, typed
 from nbta.compiler import array_code
 from nbta.compiler.access_sets import OF_ITEMS, indices_of, is_within
@@ -22,7 +23,7 @@ from nbta.compiler.stencil_windows import Windows, windows_of
 from nbta.compiler.stencils import Rows, stencils
 from nbta.compiler.sums import Sums, free_sums, goes_in_vectors, is_free_of_loops
 from nbta.graph.graph import everything
-from nbta.graph.operation import DATA, FLOW, HANDLE, Tensor
+from nbta.graph.operation import DATA, FLOW, HANDLE, Operation, Tensor
 from nbta.graph.order import before, ordered
 from nbta.graph.views import Branch, Loop, is_body_of_branch, place_of
 from nbta.loops import (
@@ -50,7 +51,8 @@ from nbta.loops import (
 from nbta.loops.nodes import ZERO, as_node
 from nbta.ops.core.arithmetic import add, multiply, subtract
 from nbta.ops.core.dispatch import CONSTANT, PARAMETER
-from nbta.ops.core.shaping import CAST, SHAPE, SIZE
+from nbta.ops.core.filling import FILL
+from nbta.ops.core.shaping import BROADCAST_TO, CAST, SHAPE, SIZE
 from nbta.ops.indexing.items import GETITEM
 from nbta.ops.loops.branch import CASE
 from nbta.ops.loops.iteration_counts import is_integer, iterations_on_entry, plain_limit
@@ -558,8 +560,21 @@ def _is_captured(tensor, body):
     return inside and tensor.dtype.kind == "i" and place_of(tensor) >= Loop(body.owner).count
 
 
-#: Operations that ask for a tensor's dimensions alone.
-_MEASURES = frozenset({SHAPE, SIZE})
+def unread(op: Operation) -> list[Tensor]:
+    """The inputs of which an operation reads no items in memory, as often as it has them."""
+    if op.record in (SHAPE, SIZE):
+        return op.inputs[:1]
+    rule = op.record.emit
+    if not isinstance(rule, Elementwise) or not rule.takes(op) or not _computable(op):
+        return []
+    return [t for t in op.inputs if t.op.record in (FILL, BROADCAST_TO) and _repeats(t.op)]
+
+
+def _repeats(op):
+    """Whether all items of a result are one number."""
+    return op.outputs[0].spec.rank and not op.inputs[op.record is FILL].spec.rank
+
+
 _SIGNS = {
     add.record: operator.add,
     subtract.record: operator.sub,
@@ -1167,7 +1182,7 @@ class Emitter(Code):
         self.tiles: list = []
         self.joint: list = []
         self._left = Counter()
-        self._measured = Counter()  # those of them that ask for dimensions alone
+        self._unread = Counter()  # those of them that read no items in memory
         self._on_base = defaultdict(set)
         self._writes: dict = {}  # what may be computed in its slot: operation and lines, by tensor
         self._done: set = set()
@@ -1199,7 +1214,7 @@ class Emitter(Code):
 
     def needs_items(self, tensor) -> int:
         """See `Code.needs_items`."""
-        return self._left[tensor] - self._measured[tensor]
+        return self._left[tensor] - self._unread[tensor]
 
     def is_within(self, index, x, axis) -> bool:
         """See `Code.is_within`."""
@@ -1429,7 +1444,7 @@ class Emitter(Code):
         """Operations of a graph, in order; `end` comes after them."""
         self._left.update(t for op in operations for t in op.inputs)
         self._left.update(outputs)
-        self._measured.update(op.inputs[0] for op in operations if op.record in _MEASURES)
+        self._unread.update(t for op in operations for t in unread(op))
         self._writes.update(array_code.writes(self, operations))
         for op in operations:
             self.operation(op)
@@ -1443,7 +1458,7 @@ class Emitter(Code):
                 self._emit(op)
         for tensor in op.inputs:
             self._left[tensor] -= 1
-            self._measured[tensor] -= op.record in _MEASURES
+        self._unread.subtract(unread(op))
         for tensor in dict.fromkeys(op.inputs):  # in order: source must not differ by process
             value = self.values.get(tensor)
             base = _base(value)

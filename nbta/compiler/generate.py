@@ -7,7 +7,7 @@ import numpy as np
 
 from nbta.codegen.values import TABLE, Block, numba_name, product
 from nbta.compiler.array_code import ArrayCode, PlainArrays
-from nbta.compiler.emitter import Call, Emitter, changed_from, check, has_code
+from nbta.compiler.emitter import Call, Emitter, changed_from, check, has_code, unread
 from nbta.compiler.explain import place_of, work
 from nbta.compiler.induction import Counts
 from nbta.compiler.manager import analysis
@@ -246,6 +246,7 @@ def _length(code, known, length):
 def _places(code, program, operations, first, head):
     """Where the results of a program go."""
     uses = Counter(t for op in operations for t in op.inputs)
+    uses.subtract(t for op in operations for t in unread(op))
     uses.update(program.outputs)
     return [
         _Place(code, tensor, changed_from(tensor, uses), first + k, head)

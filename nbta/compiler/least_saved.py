@@ -8,7 +8,8 @@ cut of least price are what to save. (Moses et al., "Reverse-mode automatic diff
 optimization of GPU kernels via Enzyme", SC 2021, cut such a network, where operations are free.)
 """
 
-from itertools import pairwise
+from dataclasses import dataclass
+from itertools import pairwise, permutations
 
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
@@ -19,7 +20,7 @@ from nbta.compiler.shifted_items import shifted
 from nbta.compiler.tapes import Tapes, can_shift, is_invariant
 from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in, substitute
-from nbta.graph.operation import DATA
+from nbta.graph.operation import DATA, Tensor
 from nbta.graph.views import Loop, is_body_of_branch, is_loop, origin
 from nbta.ops.core.dispatch import PARAMETER
 from nbta.ops.indexing.items import GETITEM
@@ -73,18 +74,49 @@ class _Saved:
         if not any(map(self._is_cheap, self._needed)):
             return False
         now = sum(map(self._price_to_save, self._needed))
-        while (network := self._network()).flow() < now:
-            saved = [end[0] for start, end in network.cut() if start[0] is end[0]]
+        chosen = self._chosen(now, ()), self._chosen(now, self._chains())
+        price, saved, renewed = min(chosen, key=lambda each: each[0])
+        if price >= now:
+            return False
+        tapes = [renewed.get(value) or self._own[value] for value in saved]
+        if None in map(self._place_here, tapes):  # one that is read elsewhere alone
+            return False
+        self._save(saved, renewed)
+        return True
+
+    def _chosen(self, now, chains):
+        """A price that is less than that of now, what to save for it, and new values' tapes.
+
+        With chains, their items and nothing that is computed from these.
+        """
+        self._unlike.clear()
+        while (price := (network := self._network(chains)).flow()) < now:
+            saved = _saved_by(network)
             new = [value for value in saved if value not in self._own]
             renewed = self._renewed(new, saved)
+            if not all(chain.is_linked(saved) for chain in chains):
+                break
             if len(renewed) == len(new):
-                tapes = [renewed.get(value) or self._own[value] for value in saved]
-                if None in map(self._place_here, tapes):  # one that is read elsewhere alone
-                    return False
-                self._save(saved, renewed)
-                return True
+                return price, saved, renewed
             self._unlike.update(value for value in new if value not in renewed)
-        return False
+        return ENDLESS_PRICE, [], {}
+
+    def _chains(self):
+        """Items that iterations read one after the other, so that one tape has them all."""
+        items = [v for v in self._values() if v.op.record is GETITEM and v.spec.rank == 0]
+        again, taken = {}, set()  # by what an iteration reads ahead, what the next one has again
+        for one, other in permutations(filter(self._is_cheap, items), 2):
+            free = one not in again and other not in taken
+            if free and shifted(self._tapes, self._loop, one, other) is not None:
+                again[one] = other
+                taken.add(other)
+        found = []
+        for first in (one for one in again if one not in taken):
+            chain = [first]
+            while chain[-1] in again:
+                chain.append(again[chain[-1]])
+            found.append(Chain(tuple(chain)))
+        return found
 
     # Where tapes are read.
 
@@ -136,23 +168,41 @@ class _Saved:
 
     # Prices.
 
-    def _network(self):
+    def _values(self):
+        """What is needed, and all that it may be computed from, by what that takes."""
+        todo, found = list(self._needed), {}
+        for value in todo:
+            if value not in found:
+                made = map(origin, _operands(value) if self._is_cheap(value) else ())
+                found[value] = [each for each in made if self._from_nothing(each) is None]
+                todo += found[value]
+        return found
+
+    def _network(self, chains):
         """From what can only be saved to what the adjoint iteration needs."""
-        network, todo, seen = Network(), list(self._needed), set(self._needed)
+        network, operands = Network(), self._values()
+        of_chain = {value: chain for chain in chains for value in chain.items}
+        after = _computed_from(of_chain, operands)
+        for chain in chains:
+            network.add((chain, "in"), (chain, "out"), self._price_of_chain(chain))
+            for value in chain.items:
+                network.add((chain, "out"), (value, "in"), ENDLESS_PRICE)
         for value in self._needed:
             network.add((value, "out"), network.sink, ENDLESS_PRICE)
-        for value in todo:
+        for value, others in operands.items():
             again = self._is_cheap(value)
             price = self._price_to_compute(value) if again else ENDLESS_PRICE
             network.add(network.source, (value, "in"), price)
-            network.add((value, "in"), (value, "out"), self._price_to_save(value))
-            made = map(origin, _operands(value) if again else ())
-            for other in (each for each in made if self._from_nothing(each) is None):
-                network.add((other, "out"), (value, "in"), ENDLESS_PRICE)
-                if other not in seen:
-                    seen.add(other)
-                    todo.append(other)
+            price = ENDLESS_PRICE if value in after else self._price_to_save(value)
+            network.add((value, "in"), (value, "out"), price)
+            for other in others:
+                network.add((other, "out"), (of_chain.get(value, value), "in"), ENDLESS_PRICE)
         return network
+
+    def _price_of_chain(self, chain):
+        """A tape, from which a vector of each further item is loaded."""
+        prices = [_price(value, BYTE_PRICE * value.dtype.itemsize) for value in chain.items[:1]]
+        return max(TAPE_PRICE, *prices) + OPERATION_PRICE * (len(chain.items) - 1)
 
     def _is_cheap(self, value):
         op = value.op
@@ -262,6 +312,40 @@ class _Saved:
         return results[value.index]
 
 
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """Items that are one node: each is read ahead of the next one, and a tape has them all."""
+
+    items: tuple[Tensor, ...]
+
+    def is_linked(self, saved) -> bool:
+        """Whether no item is missing between those that are saved."""
+        places = [place for place, value in enumerate(self.items) if value in set(saved)]
+        return not places or len(places) == places[-1] - places[0] + 1
+
+
+def _computed_from(items, operands):
+    """What is computed from some values, by what others are computed from."""
+    found: set = set()
+    while new := {
+        value
+        for value, others in operands.items()
+        if value not in items and value not in found
+        if any(other in items or other in found for other in others)
+    }:
+        found |= new
+    return found
+
+
+def _saved_by(network):
+    """The values of the nodes of a network's cut, and the needed ones of the chains in it."""
+    after = network.after()
+    nodes = [end[0] for start, end in network.cut() if start[0] is end[0]]
+    chains = [node for node in nodes if type(node) is Chain]
+    items = [value for chain in chains for value in chain.items if (value, "in") in after]
+    return [*(node for node in nodes if type(node) is not Chain), *items]
+
+
 def _is_counter(value):
     """Whether a variable is its first value and the iteration's number times a step."""
     return value.op.record is PARAMETER and progression(value) is not None
@@ -338,9 +422,14 @@ class Network:
 
     def cut(self) -> list:
         """The edges of the minimum cut that is next to the sink, after `flow`."""
+        after = self.after()
+        return [edge for edge in self._edges if edge[0] not in after and edge[1] in after]
+
+    def after(self) -> set:
+        """The nodes on the sink's side of that cut."""
         after, todo = {self.sink}, [self.sink]
         for end in todo:
             before = [n for n in self._left[end] if self._left[n][end] and n not in after]
             after.update(before)
             todo += before
-        return [edge for edge in self._edges if edge[0] not in after and edge[1] in after]
+        return after

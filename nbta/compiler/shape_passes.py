@@ -3,17 +3,20 @@
 import functools
 
 from nbta import shapes
-from nbta.compiler.manager import Fact, contract
+from nbta.compiler.access_sets import indices_of, is_within
+from nbta.compiler.induction import Counts
+from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.program import Program, changes, rebuild
 from nbta.compiler.same_shapes import SameShapes
 from nbta.compiler.shape_vectors import count_of, lengths_of_inputs, vector_of
 from nbta.graph.copying import Copy, copied
 from nbta.graph.graph import SubGraph, everything, running, subgraphs, sweep, unify
-from nbta.graph.operation import Operation
+from nbta.graph.operation import Operation, Tensor
 from nbta.graph.order import before
 from nbta.graph.views import origin, variable_of
 from nbta.ops.core.dispatch import PARAMETER
 from nbta.ops.core.shaping import SHAPE, SIZE
+from nbta.ops.indexing.items import GETITEM
 
 
 @contract(requires=[Fact.RANKS])
@@ -110,7 +113,16 @@ def _is_safe(op: Operation, program):
         return False
     if op.record is PARAMETER:
         return op.graph is program or _is_safe_around(op, program)
-    return op.cannot_fail
+    return op.cannot_fail or _reads_within(op, program)
+
+
+def _reads_within(op, program):
+    """Whether an operation reads items or slices, and is proven to find them."""
+    if op.record is not GETITEM or op.inputs[0].spec.shape is None:
+        return False
+    steps = (index.step for index in indices_of(op) if isinstance(index, slice))
+    known = not any(isinstance(step, Tensor) for step in steps)  # a step of 0 is an error
+    return known and is_within(analysis(Counts, program), op)
 
 
 def _is_safe_around(op, program):

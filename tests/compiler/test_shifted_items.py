@@ -246,3 +246,29 @@ def test_second_derivatives(f, n):
     )
     for one, other in zip(plain, compiled, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-11)
+
+
+def test_items_of_one_tape_are_saved_in_place_of_their_sum():
+    def f(v, p, n):
+        v, q = v.copy(), 1.0 - p
+        for i in range(n):
+            for j in range(len(v) - 2 - i):
+                v[j] = p * p * (p * v[j + 2] + 0.6 * v[j + 1] + q * v[j])
+        return v[0] * v[1]
+
+    slope = hold(f, (vector(9), 0.7, 4), (vector(3), 0.4, 1), (vector(2), 0.4, 3))
+    assert saved(slope) == 1
+    assert "tape_of_Add" not in slope.explain()
+
+
+def test_items_that_no_tape_links_stay_apart():
+    """Nothing needs ``v[j + 1]``: of what two iterations read, one tape cannot do."""
+
+    def f(v, p, n):
+        v = v.copy()
+        for i in range(n):
+            for j in range(len(v) - 2 - i):
+                v[j] = np.sin(p * v[j + 2] * v[j]) + 0.5 * v[j + 1]
+        return v[0] * v[1]
+
+    hold(f, (vector(9), 0.7, 4), (vector(3), 0.4, 1), (vector(2), 0.4, 3))

@@ -19,6 +19,9 @@ CHOICES = {
     "maximum": "A = np.maximum(A, {v})",
     "minimum": "A = np.minimum({v}, A)",
     "both": "v = {v}\n{tab}if v > A and i != 2:\n{tab}    A = v",
+    "nested": "v = {v}\n{tab}if not np.isnan(v):\n{tab}    if np.isnan(A) or v > A:\n"
+    "{tab}        A = v\n{tab}        k = i",
+    "read": "if x[i] < 9.0:\n{tab}    if np.isnan(A) or x[i] > A:\n{tab}        A = {v}",
     "outer": "v = {v}\n{tab}if limit < 0.9:\n{tab}    A = v",
 }
 VALUES = {

@@ -43,7 +43,7 @@ def _emit_fill(code, op) -> None:
     if not dimensions:
         return code.bind(result, code.value(value))
     group = joined(code, [], dimensions)
-    return group.step(code, code.scalar(value), result)
+    return group.repeat(code, code.scalar(value), result)
 
 
 FILL = define(

@@ -444,7 +444,8 @@ def _emit_broadcast_to(code, op) -> None:
     for mine, theirs in zip(found, dimensions, strict=True):
         code.equate(mine, theirs)
     group = joined(code, [x], found)
-    return group.step(code, item_of(code, group, x), result)
+    put = group.step if x.spec.rank else group.repeat
+    return put(code, item_of(code, group, x), result)
 
 
 def _known(dimension):

@@ -48,6 +48,8 @@ COMPARISONS = frozenset(
 )
 #: Of so many truth values all combinations are looked at.
 CONDITIONS = 2
+#: So many operations in a row may make a truth value of comparisons.
+DEPTH = 4
 ONE = np.int64(1)
 
 
@@ -115,9 +117,16 @@ def selection(backward) -> Selection | None:
     backward : GradientGraph
         The adjoint iteration of a loop. Its parameters are a counter and adjoints.
     """
-    conditions = _conditions(backward)
-    if not conditions:
-        return None
+    for choosing in (_chosen_by, _chosen_in_branches):
+        conditions = _conditions(backward, choosing(backward))
+        found = _selection_by(backward, conditions) if conditions else None
+        if found is not None:
+            return found
+    return None
+
+
+def _selection_by(backward, conditions):
+    """`selection`, where the truth values that choose are some conditions."""
     parameters, ends = backward.inputs[1 : len(backward.outputs)], backward.outputs[1:]
     ways = [_Way(conditions, values) for values in product((True, False), repeat=len(conditions))]
     results = [way.results(ends, {}) for way in ways]
@@ -136,8 +145,9 @@ def selection(backward) -> Selection | None:
         if not _zeros(found) and not _are(found, parameters)
     ]
     made = _forward(backward, conditions)
-    if len(resets) == 1 and not shares:
-        for condition, value in zip(conditions, resets[0].values, strict=True):
+    for place, condition in enumerate(conditions):
+        value, *others = {way.values[place] for way in resets}
+        if not others and not shares:  # it is known in the one adjoint iteration
             constant = constant_in(backward, np.array(value))
             substitute(backward, dict.fromkeys(condition, constant))
     return Selection(_any_of(resets, made), _any_of(shares, made) if shares else None)
@@ -182,50 +192,85 @@ def _any_of(ways, tensors):
     return total
 
 
-def _conditions(backward):
+def _conditions(backward, choosing):
     """Truth values of the forward body that choose in an adjoint one; equal ones together.
 
     None of them where there are more than are looked at.
     """
-    found, values = {}, backward.placeholders()
-    for op in ordered({tensor.op for tensor in backward.outputs}):
-        if op.record not in (WHERE, CASE):
-            continue
-        chosen = op.inputs[0]
-        if chosen.dtype.kind != "b" or chosen.spec.rank != 0:
-            continue
-        made = chosen.op
-        compares = made.record in COMPARISONS and all(
-            _forward_value(backward, tensor) is not None for tensor in made.inputs
-        )
-        if compares:
-            found.setdefault((made.record, *made.inputs), []).append(chosen)
-        elif chosen in values:
-            found.setdefault(chosen, []).append(chosen)
+    found = {}
+    for chosen in choosing:
+        tensor = _at_top(backward, chosen)
+        key = _meaning(backward, tensor)
+        if type(key) is tuple or (key is not None and backward.stands_for(key) is not None):
+            found.setdefault(key, []).append(tensor)
         if len(found) > CONDITIONS:
             return []
     return list(found.values())
 
 
+def _chosen_by(body):
+    """Tensors by whose truth value a body chooses."""
+    for op in ordered({tensor.op for tensor in body.outputs}):
+        chooses = op.record in (WHERE, CASE) and op.inputs[0].spec.rank == 0
+        if chooses and op.inputs[0].dtype.kind == "b":
+            yield op.inputs[0]
+
+
+def _chosen_in_branches(body):
+    """Tensors by whose truth value a body or one of its branches chooses."""
+    yield from _chosen_by(body)
+    for op in ordered({tensor.op for tensor in body.outputs}):
+        for branch in Branch(op).branches if op.record is CASE else ():
+            yield from _chosen_in_branches(branch)
+
+
+def _at_top(backward, tensor):
+    """A tensor of an adjoint body, or of a branch in it, as far out as it is known."""
+    while tensor.graph is not backward and tensor in tensor.graph.sources:
+        tensor = tensor.graph.sources[tensor]
+    return tensor
+
+
+def _meaning(backward, tensor, depth=DEPTH):
+    """What a truth value follows from: a value of the forward body, or an operation on such.
+
+    None where it follows from anything else.
+    """
+    tensor = _at_top(backward, tensor)
+    if _forward_value(backward, tensor) is not None:
+        return tensor
+    op = tensor.op
+    if tensor.dtype.kind != "b" or tensor.spec.rank != 0 or not depth:
+        return None
+    if not (op.inputs and op.record.elementwise) or op.attrs or op.control_inputs:
+        return None
+    inputs = [_meaning(backward, each, depth - 1) for each in op.inputs]
+    return None if any(each is None for each in inputs) else (op.record, *inputs)
+
+
 def _forward(backward, conditions):
     """Conditions as tensors of the forward body, which saves them if the adjoint one needs them."""
-    found, body = [], backward.forward
+    found = []
     for condition in conditions:
         tensor = backward.stands_for(condition[0])
         if tensor is None:
-            made = condition[0].op
-            inputs = [_in_forward(backward, tensor) for tensor in made.inputs]
-            with body.control_dependencies(None):
-                tensor = body.create(made.record, inputs, dict(made.attrs)).outputs[0]
-            substitute(backward, dict.fromkeys(condition, backward.recall(tensor)))
-            condition[:] = [backward.recall(tensor)]
+            tensor = _in_forward(backward, condition[0])
+            saved = backward.recall(tensor)
+            for old in condition:
+                substitute(old.graph, {old: old.graph.resolve(saved)})
+            condition[:] = [saved]
         found.append(tensor)
     return found
 
 
 def _in_forward(backward, tensor):
     """What has the value of a tensor of an adjoint body in the forward body."""
-    found, body = _forward_value(backward, tensor), backward.forward
+    tensor, body = _at_top(backward, tensor), backward.forward
+    found, op = _forward_value(backward, tensor), tensor.op
+    if found is None:
+        inputs = [_in_forward(backward, each) for each in op.inputs]
+        with body.control_dependencies(None):
+            return body.create(op.record, inputs, dict(op.attrs)).outputs[0]
     if found.op.record is CONSTANT:
         return constant_in(body, found.op.attrs["value"])
     return body.resolve(found)
