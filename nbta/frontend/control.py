@@ -409,6 +409,10 @@ def _remedy(one, other, otherwise="make both numbers, or arrays of one rank and 
         )
     if all(isinstance(each, list) for each in pair) and len(one) != len(other):
         return "give both lists as many items, for example zeros in place of those that lack"
+    arrays = all(isinstance(each, Tensor) and each.spec.rank != 0 for each in pair)
+    if arrays and one.dtype != other.dtype:
+        dtype = _promoted(one.dtype, other.dtype) or "..."
+        return f"give both arrays one dtype, for example by astype(np.{dtype}) before they meet"
     if any(each is None for each in pair) and any(type(each) is tuple for each in pair):
         count = max(len(each) for each in pair if type(each) is tuple)
         return f"use {', '.join(['None'] * count)} in place of None, a tuple of as many items"
@@ -1096,6 +1100,7 @@ class _Merge:
 
     def _column(self, i, pair, path):
         """A pair of values in one dtype."""
+        of_two = _are_of_two_dtypes(*pair)
         held = zip(pair, self._outcomes, strict=True)  # a view's key may be the branch's
         pair = [outcome.contents.get(id(leaf), leaf) for leaf, outcome in held]
         if any(isinstance(leaf, SymbolicTensorArray) for leaf in pair):
@@ -1104,7 +1109,7 @@ class _Merge:
         if len(ranks) > 1 and None not in ranks:
             raise self._unlike(i, *pair, path)
         dtype = common_dtype(*pair)
-        if dtype is None:
+        if dtype is None or of_two:
             raise self._unlike(i, *pair, path)
         found = []
         for leaf, branch in zip(pair, self._branches, strict=True):
@@ -1346,6 +1351,15 @@ def _is_weak(leaf):
 
 def _dtype(leaf):
     return leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
+
+
+def _are_of_two_dtypes(one, other):
+    """Whether they are arrays that go together in no dtype, as for Numba.
+
+    In NumPy each has its own, by which is rounded, wrapped around and cut off what is computed
+    from it and assigned to its items.
+    """
+    return (_has_axes(one) or _has_axes(other)) and _dtype(one) != _dtype(other)
 
 
 def common_dtype(one, other):
@@ -2550,6 +2564,8 @@ class _Loop:
         have, new = _dtype(start), _dtype(end)
         if have == new or (_is_weak(end) and _takes(new.kind, have.kind)):
             return False
+        if i not in self._placeholders and _are_of_two_dtypes(start, end):
+            raise self._changes(i, start, end)
         weak = self._weak_entry(i, j) and (i, j) not in self._dtypes
         dtype = new if weak and _takes(have.kind, new.kind) else _promoted(have, new)
         if dtype is None:
