@@ -62,7 +62,7 @@ class Again:
 
     def __init__(self, graph, body, iterations, saved, counts=None):
         self._graph, self._made, self._saved, self._counts = graph, {}, saved, counts
-        self._iterations = {}
+        self._iterations, self._under_way = {}, set()
         for index in reversed(iterations):
             while not is_loop(body.owner):
                 body = body.outer
@@ -116,6 +116,16 @@ class Again:
         return counts.is_made(body.owner, tuple(reversed(iterations)))
 
     def _built(self, source):
+        """A value, unless it is needed for itself: as in ``j = k[i]; k[j] = i`` by an index."""
+        if source in self._under_way:
+            return None
+        self._under_way.add(source)
+        try:
+            return self._new(source)
+        finally:
+            self._under_way.remove(source)
+
+    def _new(self, source):
         op = source.op
         if op.record is CONSTANT:
             return self._create(CONSTANT, [], op.attrs)
@@ -247,9 +257,9 @@ class Again:
             return None
         for item in items_of(source):
             version = last_version(self._counts, item, self._graph)
-            inputs = [version] if version is None else [self._graph.resolve(version)]
-            inputs += map(self.make, item.scalars)
-            if not any(tensor is None for tensor in inputs):
+            scalars = [] if version is None else list(map(self.make, item.scalars))
+            if version is not None and not any(tensor is None for tensor in scalars):
+                inputs = [self._graph.resolve(version), *scalars]
                 graph, inputs = self._far_out(inputs, source.graph)
                 with graph.control_dependencies(None):
                     made = graph.create(GETITEM, inputs, {"key": item.key}).outputs

@@ -110,7 +110,7 @@ from nbta.graph.operation import Tensor
 from nbta.graph.views import is_loop
 from nbta.locations import of_error
 from nbta.ops.core.arithmetic import logical_and, logical_not, logical_or, not_equal, where
-from nbta.ops.core.dispatch import as_tensor
+from nbta.ops.core.dispatch import PARAMETER, as_tensor
 from nbta.ops.core.shaping import cast
 from nbta.ops.numbers import Number
 from nbta.structure import layout, leaves, pack
@@ -410,6 +410,10 @@ def _remedy(one, other, otherwise="make both numbers, or arrays of one rank and 
         )
     if all(isinstance(each, list) for each in pair) and len(one) != len(other):
         return "give both lists as many items, for example zeros in place of those that lack"
+    arrays = all(isinstance(each, Tensor) and each.spec.rank != 0 for each in pair)
+    if arrays and one.dtype != other.dtype:
+        dtype = _promoted(one.dtype, other.dtype) or "..."
+        return f"give both arrays one dtype, for example by astype(np.{dtype}) before they meet"
     if any(each is None for each in pair) and any(type(each) is tuple for each in pair):
         count = max(len(each) for each in pair if type(each) is tuple)
         return f"use {', '.join(['None'] * count)} in place of None, a tuple of as many items"
@@ -1108,6 +1112,7 @@ class _Merge:
 
     def _column(self, i, pair, path):
         """A pair of values in one dtype."""
+        of_two = _are_of_two_dtypes(*pair)
         held = zip(pair, self._outcomes, strict=True)  # a view's key may be the branch's
         pair = [outcome.contents.get(id(leaf), leaf) for leaf, outcome in held]
         if any(isinstance(leaf, SymbolicTensorArray) for leaf in pair):
@@ -1116,7 +1121,7 @@ class _Merge:
         if len(ranks) > 1 and None not in ranks:
             raise self._unlike(i, *pair, path)
         dtype = common_dtype(*pair)
-        if dtype is None:
+        if dtype is None or of_two:
             raise self._unlike(i, *pair, path)
         found = []
         for leaf, branch in zip(pair, self._branches, strict=True):
@@ -1358,6 +1363,27 @@ def _is_weak(leaf):
 
 def _dtype(leaf):
     return leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
+
+
+def _are_of_two_dtypes(one, other):
+    """Whether they are arrays that go together in no dtype, as for Numba.
+
+    In NumPy each has its own, by which is rounded, wrapped around and cut off what is computed
+    from it and assigned to its items.
+    """
+    return (_has_axes(one) or _has_axes(other)) and _dtype(one) != _dtype(other)
+
+
+def _is_computed_as_wide(start, end):
+    """Whether an iteration computes the same from numbers of the dtype in which it leaves them.
+
+    Integers may become floats, and real numbers complex ones of the same precision, as long as no
+    items are written, which takes fewer numbers in the narrower dtype.
+    """
+    have, new = _dtype(start), _dtype(end)
+    widens = have.kind in "iu" and new.kind in "fc"
+    widens = widens or (have.kind == "f" and new.kind == "c" and new.itemsize == 2 * have.itemsize)
+    return widens and start.itself.op.record is PARAMETER
 
 
 def common_dtype(one, other):
@@ -2563,6 +2589,9 @@ class _Loop:
         have, new = _dtype(start), _dtype(end)
         if have == new or (_is_weak(end) and _takes(new.kind, have.kind)):
             return False
+        apart = i not in self._placeholders and _are_of_two_dtypes(start, end)
+        if apart and not _is_computed_as_wide(start, end):
+            raise self._changes(i, start, end)
         weak = self._weak_entry(i, j) and (i, j) not in self._dtypes
         dtype = new if weak and _takes(have.kind, new.kind) else _promoted(have, new)
         if dtype is None:

@@ -332,14 +332,17 @@ def _check_alike(values):
     alike = all(is_number(each) or isinstance(each, Tensor | np.ndarray) for each in values)
     ranks = {np.ndim(each) if not isinstance(each, Tensor) else each.spec.rank for each in values}
     shapes = {each.spec.shape for each in values if isinstance(each, Tensor) and _is_full(each)}
-    if alike and len(ranks) < 2 and len(shapes) < 2:
+    dtypes = {native.dtype_of(each) for each in values} if alike and ranks != {0} else ()
+    if alike and len(ranks) < 2 and len(shapes) < 2 and len(dtypes) < 2:
         return
     kinds = sorted({called_by_python(each) for each in values})
-    what = "arrays of several shapes" if alike else " and ".join(kinds)
+    several = "shapes" if len(ranks) > 1 or len(shapes) > 1 else "dtypes"
+    what = f"arrays of several {several}" if alike else " and ".join(kinds)
     message = (
         f"{here()}: an index that only the run knows chooses an item of a "
-        f"{called_by_python(values)} of {what}; such items can be numbers, arrays of one shape, "
-        f"lists or tuples: use an array with a row for each, or loop by nbta.unroll(range(...))"
+        f"{called_by_python(values)} of {what}; such items can be numbers, arrays of one shape "
+        f"and dtype, lists or tuples: use an array with a row for each, or loop by "
+        f"nbta.unroll(range(...))"
     )
     raise invalid("index", message)
 

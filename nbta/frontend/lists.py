@@ -123,6 +123,15 @@ def _wider(dtype, value):
     return np.result_type(dtype, _dtype(value))
 
 
+def _of_two_dtypes(dtype, held):
+    """The error of arrays in a list of others: in Python each keeps its own dtype."""
+    message = (
+        f"{here()}: a loop puts arrays of {dtype} into a list of arrays of {held}; it may append "
+        f"numbers and arrays of one dtype"
+    )
+    return invalid("list_items", message)
+
+
 def in_dtype_of(array, value):
     """A tensor in an array's dtype."""
     return value if value.dtype == array.dtype else cast(value, array.dtype)
@@ -256,6 +265,8 @@ class Listing(list):
         if isinstance(value, ArrayWrapper):
             self._share(value, place, is_new=True)
         value, dtype = native.plain(value), self.array.dtype
+        if self.array.element_shape and _dtype(value) != dtype:
+            raise _of_two_dtypes(_dtype(value), dtype)
         wide = _wider(dtype, value)
         if wide != dtype:
             raise Widened(self, wide)
@@ -300,11 +311,7 @@ class Listing(list):
     def widen(self, dtype):
         """Hold the items in another dtype from now on."""
         if self.array.element_shape:
-            message = (
-                f"{here()}: a loop puts arrays of {dtype} into a list of arrays of "
-                f"{self.array.dtype}; it may append numbers and arrays of one dtype"
-            )
-            raise invalid("list_items", message)
+            raise _of_two_dtypes(dtype, self.array.dtype)
         array = _appended(SymbolicTensorArray(dtype, 0, True, False, "list", element_shape=()))
         self._hold("array", array.unstack(cast(self.stack(), dtype)))
         if self.slots is not None:
@@ -953,6 +960,9 @@ def _fill(listing, sample):
     dtype = np.result_type(*(_dtype(each) for each in samples))
     sample = native.plain(sample)
     rank = sample.ndim if isinstance(sample, Tensor) else np.ndim(sample)
+    other = next((d for d in map(_dtype, items) if d != _dtype(sample)), None)
+    if rank and other is not None:
+        raise _of_two_dtypes(_dtype(sample), other)
     array = SymbolicTensorArray(
         dtype, 0, True, False, "list", element_shape=(None,) * rank, infer_shape=not rank
     )

@@ -126,6 +126,7 @@ from nbta.frontend.unused import compute, unused, unused_after
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.core.arithmetic import logical_not
+from nbta.ops.core.dispatch import is_weak
 from nbta.ops.numbers import Number
 from nbta.structure import leaves
 
@@ -734,9 +735,15 @@ def change(name, array, key, value):
 
 
 def _adds_by_cast(value, array) -> bool:
-    """Whether a sum is cast as a whole: 3 - 0.5 is 2 as an integer, and 3 less 0 is 3."""
-    have = getattr(native.plain(value), "dtype", None) or np.asarray(native.plain(value)).dtype
-    return native.stored_by_cast(have, array.dtype)
+    """Whether a sum is cast as a whole: 3 - 0.5 is 2 as an integer, and 3 less 0 is 3.
+
+    A sum in the wider dtype of the value is rounded once, and a value that is cast first, twice.
+    """
+    value, into = native.plain(value), array.dtype
+    have = getattr(value, "dtype", None) or np.asarray(value).dtype
+    is_wide = not is_weak(value) and have.kind in "iufc" and into.kind in "iufc"
+    is_wide = is_wide and np.promote_types(have, into) != into
+    return is_wide or native.stored_by_cast(have, into)
 
 
 def _is_basic(key):

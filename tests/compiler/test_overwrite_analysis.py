@@ -355,6 +355,48 @@ def test_gradients(name):
     compare(grads[1](argument(f)), grads[0](argument(f)))
 
 
+def places_change_places(x):
+    k, a = np.arange(len(x)), x * 1.0
+    for i in range(len(x)):
+        j = k[i]
+        k[i] = k[j - 1]
+        k[j - 1] = j
+        a[i] *= a[j]
+    return np.sum(a * a)
+
+
+def place_at_its_place(x):
+    k, a = np.arange(len(x)), x * 1.0
+    for i in range(len(x)):
+        j = k[len(x) - 1 - i]
+        k[j] = j
+        a[i] *= a[j - 1]
+    return np.sum(a * a)
+
+
+def place_in_another_array(x):
+    k, m, a = np.arange(len(x)) * 2 % len(x), np.zeros(len(x), np.int64), x * 1.0
+    for i in range(len(x)):
+        j = k[i]
+        m[j] = j
+        k[j] = i
+        a[i] *= a[j - 1]
+    return np.sum(a * a[m])
+
+
+@pytest.mark.parametrize("f", [places_change_places, place_at_its_place, place_in_another_array])
+def test_indices_that_are_items_at_themselves(f):
+    """To read such an item again takes its index, which is the item: the search had no end."""
+    compiled, reference = (nbta.value_and_grad(f, compiled=c, convert=True) for c in (True, False))
+    with in_python():
+        (value, found), (_, expected) = compiled(X), reference(X)
+    np.testing.assert_allclose(value, f(X), rtol=1e-12)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    units = np.eye(len(X)) * 1e-6
+    slopes = [(f(X + u) - f(X - u)) / 2e-6 for u in units]
+    np.testing.assert_allclose(found, slopes, rtol=1e-5, atol=1e-7)
+
+
 def test_bytes_of_an_iteration():
     """A recurrence keeps the eight bytes of its sine, and nothing else."""
 

@@ -7,6 +7,7 @@ import math
 import numba
 import numpy as np
 import pytest
+from fuzz.ways import in_python
 
 import nbta
 
@@ -173,6 +174,50 @@ def test_a_sum_is_cast_as_a_whole():
     x = np.array([0.5, 0.2, 0.7])
     for compiled in (False, True):
         np.testing.assert_array_equal(nbta.function(lowered, compiled=compiled)(x), lowered(x))
+
+
+def sums_of_items(x):
+    a = x.astype(np.float32)
+    for i in range(len(x)):
+        a[i] += x[i - 1]
+        a[i - 2] -= x[i] * 0.3
+    return a
+
+
+def sums_of_rows(x):
+    a = np.outer(x, x).astype(np.float32)
+    for i in range(len(x)):
+        a[i] += x * x[i]
+        a[i, 1:] -= 0.7 * x[:-1]
+    return a
+
+
+@BOTH
+@pytest.mark.parametrize("f", [sums_of_items, sums_of_rows])
+def test_a_sum_of_two_precisions_is_rounded_once(f, compiled):
+    x = np.cos(np.arange(12.0))
+    with in_python():
+        found = nbta.function(f, compiled=compiled)(x)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, f(x))
+
+
+@BOTH
+def test_a_sum_that_its_item_cannot_hold_is_an_error(compiled):
+    """An int8 and an int64 are an int64, which does not wrap around when it is stored."""
+
+    def raised(x):
+        a, b = np.full(3, 100, np.int8), x.astype(np.int64)
+        for i in range(len(x)):
+            a[i % 3] += b[i]
+        return a
+
+    small, large = np.array([3.0, -7.0, 11.0]), np.array([3.0, 50.0])
+    function = nbta.function(raised, compiled=compiled)
+    with in_python():
+        np.testing.assert_array_equal(function(small), raised(small))
+        with pytest.raises(nbta.InvalidArgumentError, match="does not fit into an item of int8"):
+            function(large)
 
 
 def test_known_items_are_cast_or_fail_as_numpys():
