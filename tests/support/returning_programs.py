@@ -164,7 +164,8 @@ class ReturningMaker(ArrayMaker):
         body = ["j = j % len(a)", *body] if span == "3" else body
         lines += [f"for j in range({span}):", *indented(body)]
         lines += [f"return {self.pick(result)}"]
-        head = ["@njit"] * self.chance(0.3) + [f"def {name}(a, b, i, v):"]
+        is_compiled = self.chance(0.3) and kind != "dict"  # which Numba can give to no Python
+        head = ["@njit"] * is_compiled + [f"def {name}(a, b, i, v):"]
         return name, kind, "\n".join([*head, *indented(lines)])
 
     def called(self, i):
