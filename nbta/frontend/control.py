@@ -1121,7 +1121,7 @@ class _Merge:
         if len(ranks) > 1 and None not in ranks:
             raise self._unlike(i, *pair, path)
         dtype = common_dtype(*pair)
-        if dtype is None or of_two:
+        if dtype is None or (of_two and not all(_widens(_dtype(leaf), dtype) for leaf in pair)):
             raise self._unlike(i, *pair, path)
         found = []
         for leaf, branch in zip(pair, self._branches, strict=True):
@@ -1160,6 +1160,8 @@ class _Merge:
         for wrapper, pair in zip(joined, self._pairs, strict=True):
             if isinstance(wrapper, ArrayWrapper):
                 wrapper.read_only = common_read_only(pair)
+                if _are_of_two_dtypes(*pair):
+                    wrapper.fixed = _of_either_dtype(wrapper, pair)
             self._lose(wrapper, pair)
             note_number(wrapper, pair)
         self._link(joined, iter(values[len(self._pairs) : split]))
@@ -1380,10 +1382,23 @@ def _is_computed_as_wide(start, end):
     Integers may become floats, and real numbers complex ones of the same precision, as long as no
     items are written, which takes fewer numbers in the narrower dtype.
     """
-    have, new = _dtype(start), _dtype(end)
-    widens = have.kind in "iu" and new.kind in "fc"
-    widens = widens or (have.kind == "f" and new.kind == "c" and new.itemsize == 2 * have.itemsize)
-    return widens and start.itself.op.record is PARAMETER
+    return _widens(_dtype(start), _dtype(end)) and start.itself.op.record is PARAMETER
+
+
+def _widens(have, new):
+    """Whether what is computed of numbers of one dtype is what those of another one give."""
+    if have == new or have.kind in "iu":
+        return have == new or new.kind in "fc"
+    return have.kind == "f" and new.kind == "c" and new.itemsize == 2 * have.itemsize
+
+
+def _of_either_dtype(wrapper, pair):
+    """Why no item can be written of an array that a branch chooses."""
+    kinds = " or ".join(map(str, map(_dtype, pair)))
+    return (
+        f"{here()}: {wrapper.called} is changed, and is an array of {kinds}, which only the run "
+        f"knows; give both arrays one dtype by astype"
+    )
 
 
 def common_dtype(one, other):

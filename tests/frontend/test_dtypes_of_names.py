@@ -2,8 +2,7 @@
 
 NumPy rounds, wraps around and truncates by the dtype of each array, so that such a name is not one
 array of the wider dtype. Python makes the iterations where these are few, and all else is refused
-but integers that become floats, and real numbers that become complex ones, which no item is
-written of before.
+but integers beside floats, and real numbers beside complex ones, of which no item is written.
 """
 
 import numpy as np
@@ -127,14 +126,37 @@ def real_numbers_that_become_complex(x):
     return wave
 
 
+def integers_or_floats_that_are_read(x):
+    steps = np.arange(len(x)) if x[0] > 0.1 else x
+    return steps * x
+
+
+def complex_or_real_numbers_that_are_read(x):
+    wave = x * 1j if x[0] > 0.1 else x
+    return wave * x
+
+
+def integers_or_floats_that_are_written(x):
+    if x[0] > 0.1:
+        sums = np.zeros(len(x), np.int64)
+    else:
+        sums = np.ones(len(x))
+    sums[1:][0] = 2.7
+    return sums
+
+
 IN_LOOPS = [
     change_places, one_after_the_other, integers_at_first, small_integers, places_in_a_pair,
     in_a_dict,
 ]  # fmt: skip
-ELSEWHERE = [by_a_branch, by_an_expression, by_a_return, by_an_index, appended, appended_first]
+ELSEWHERE = [
+    by_a_branch, by_an_expression, by_a_return, by_an_index, appended, appended_first,
+    integers_or_floats_that_are_written,
+]  # fmt: skip
 OF_ONE_DTYPE = [
     back_in_its_place, numbers_of_python, integers_that_become_floats,
-    real_numbers_that_become_complex,
+    real_numbers_that_become_complex, integers_or_floats_that_are_read,
+    complex_or_real_numbers_that_are_read,
 ]  # fmt: skip
 
 

@@ -271,7 +271,7 @@ REFUSED = {
     sorts_arrays: "a list cannot be sorted by arrays that only the run knows",
     compares_arrays_by_name: "whether two arrays are the same",
     sets_a_text_to_a_number: "Counter.kind",
-    changes_integers_or_floats: "may or may not be the same array",
+    changes_integers_or_floats: "is an array of int64 or float64, which only the run knows",
     becomes_a_matrix: "'y' is float64",
 }
 
