@@ -35,7 +35,7 @@ from nbta.errors import (
 from nbta.execution.non_finite import watching
 from nbta.execution.runner import Runners, check_compiled
 from nbta.execution.session import fits, within_kind
-from nbta.frontend import control, recursion
+from nbta.frontend import control, recursion, tries
 from nbta.frontend.arguments import taken_apart
 from nbta.frontend.array_wrappers import check_apart
 from nbta.frontend.awaited import compute_lines, missed_lines
@@ -331,6 +331,30 @@ def _placeholder(graph: Any, leaf: int, path: str, value: Any, spec: Any) -> Any
 # Functions.
 
 
+class _Remedies:
+    """What another trace does of that at which one failed."""
+
+    def __init__(self) -> None:
+        self._endless: set[Any] = set()
+        self._runs_fail = False
+
+    def apply(self, graph: Any) -> None:
+        """Let a trace do so."""
+        recursion.cut(graph, self._endless)
+        if self._runs_fail:
+            tries.let_runs_fail(graph)
+
+    def learn(self, error: BaseException) -> bool:
+        """Whether there is another way after an error."""
+        if isinstance(error, recursion.EndlessError) and error.code not in self._endless:
+            self._endless.add(error.code)
+            return True
+        if isinstance(error, tries.AwaitedError) and not self._runs_fail:
+            self._runs_fail = True
+            return True
+        return False
+
+
 class Function(Sent, Generic[P, R]):
     """A Python function of arrays that is traced and runs as a graph; see `nbta.function`."""
 
@@ -527,7 +551,7 @@ class Function(Sent, Generic[P, R]):
         specs = None if self._signature is None else self._signature.specs
         exact: set[int] = set()
         lines: set[Any] = set()
-        endless: set[Any] = set()
+        remedies = _Remedies()
         found: dict[Any, Any] = {}
         ways = iter(_FIXED)
         fixed = next(ways)
@@ -536,7 +560,7 @@ class Function(Sent, Generic[P, R]):
             outside = functools.partial(Outside, fixed=fixed, exact=exact)
             trace = _Trace(structure, values, lengths, specs, outside)
             compute_lines(trace.graph, lines)
-            recursion.cut(trace.graph, endless)
+            remedies.apply(trace.graph)
             control.assume_found(trace.graph, found)
             try:
                 trace.make(self._prepared(for_run=True))
@@ -545,8 +569,7 @@ class Function(Sent, Generic[P, R]):
                 # Whatever a user's code made of it: what it did is not what NumPy would do.
                 if _is_final(error, lengths):
                     raise
-                if isinstance(error, recursion.EndlessError) and error.code not in endless:
-                    endless.add(error.code)
+                if remedies.learn(error):
                     continue
                 if not lengths.asked:
                     # Arrays from outside that the trace took as values of a run: Python may need

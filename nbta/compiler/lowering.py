@@ -645,7 +645,9 @@ class _Function:
         if not isinstance(node, Attribute):
             return False
         inner = node.value
-        return not (isinstance(inner, Name) and inner.id in self.names)
+        if isinstance(inner, Name) and inner.id in self.names:
+            return isinstance(self.names[inner.id], np.generic)
+        return True
 
     def _method(self, value, node):
         kind = self.typing.resolve_getattr(value.kind, node.function.name)

@@ -107,6 +107,14 @@ class Frame:
         """Those from before that were changed."""
         return [wrapper for wrapper, _, _ in self.changed.values()]
 
+    def has_acted(self, but=None) -> bool:
+        """Whether places or wrappers, but for one, hold something else than before."""
+        changed = any(
+            wrapper._value is not old and wrapper is not but
+            for wrapper, old, _ in self.changed.values()
+        )
+        return changed or any(place.value is not old for place, old in self.places.values())
+
     def undo(self) -> None:
         """Give wrappers and places what they held."""
         if self.spent is not None:

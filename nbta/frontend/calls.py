@@ -98,13 +98,13 @@ from nbta.frontend.problems import (
     refuse_class,
     refuse_numbas,
 )
-from nbta.frontend.raising import as_numba, check_divisor, check_integer
+from nbta.frontend.raising import as_numba, check_division, check_divisor, check_integer
 from nbta.frontend.ranges import Once
 from nbta.frontend.records import Record, Records, empty_records
 from nbta.frontend.source import described, no_source
 from nbta.frontend.taken import note_searched, note_sources, note_taken
 from nbta.frontend.tensor_array_wrappers import TensorArrayWrapper, in_wrapper, unwrapped
-from nbta.frontend.tries import check_division, check_index
+from nbta.frontend.tries import check_index
 from nbta.frontend.universal import call_universal
 from nbta.frontend.universal_methods import METHODS_OF_UFUNCS, call_method
 from nbta.graph.graph import at_once, current
@@ -663,7 +663,7 @@ def _array_method(owner, inner, args, kwargs):
 
 def _list(items=()):
     """``list``."""
-    return items.copy() if _is_filled(items) else iteration.listed(items)
+    return items.copy() if control.is_filled(items) else iteration.listed(items)
 
 
 def _made(kind, args, kwargs):
@@ -721,7 +721,7 @@ def _taken_by(kind, args, kwargs):
     """Arguments of a class, of which one of Python's goes along what users' objects give."""
     if kind in (tuple, set, frozenset, deque):
         args = tuple(map(iteration.own_items, args))
-        if args and _is_filled(args[0]):
+        if args and control.is_filled(args[0]):
             args[0].ask_length()
             name = kind.__name__
             raise UnimplementedError(
@@ -1216,11 +1216,11 @@ def _extreme(plain):
     """``max`` or ``min``."""
 
     def extreme(*args, key=None, **default):
-        if default and len(args) == 1 and _is_filled(args[0]):
+        if default and len(args) == 1 and control.is_filled(args[0]):
             some = functools.partial(extreme, *args, key=key)
             return control.either(args[0], some, lambda: default["default"])
         items = args if len(args) > 1 else args[0]
-        if key is not None or (_is_filled(items) and items.is_of_tuples):
+        if key is not None or (control.is_filled(items) and items.is_of_tuples):
             return extreme_by(plain, items, _callable(key), default)
         items = _together(items)
         if isinstance(items, ArrayWrapper):
@@ -1257,6 +1257,9 @@ def _truth_of_all(name, combine):
     of_nothing = combine is control.both
 
     def found(items):
+        return effects.early(f"{name}()", lambda: of_each(items), _traced)
+
+    def of_each(items):
         given, items = items, _together(iteration.settled(items))
         if isinstance(items, ArrayWrapper):
             value = wrapped(native.method(name, items.content, (), {}))
@@ -1275,11 +1278,11 @@ def _truth_of_all(name, combine):
 
 def _together(items, of_numpy=False):
     """The items of a list that a loop fills as one array; others as they are."""
-    if _is_filled(items) and items.is_of_tuples and not of_numpy:
+    if control.is_filled(items) and items.is_of_tuples and not of_numpy:
         items.refuse("a Python function that iterates over the tuples")
     if of_numpy and isinstance(items, iteration.Range):
         return items.as_array()
-    return items.stacked() if _is_filled(items) else items
+    return items.stacked() if control.is_filled(items) else items
 
 
 def _sum(items, start=0):
@@ -1399,11 +1402,6 @@ def _is_tensor_of(value, kinds):
 # NumPy.
 
 
-def _is_filled(value):
-    """Whether a value is a list that a loop of the graph fills."""
-    return isinstance(value, Listing) and value.array is not None
-
-
 def _in_dtype(function):
     """A function that joins such a list, of which ``dtype=`` and ``casting=`` are NumPy's."""
 
@@ -1454,7 +1452,7 @@ def _numpy(function, args, kwargs):
         return _into(function, args, kwargs)
     order = _layout_of(function, kwargs)
     own = _OF_LISTS.get(getattr(function, "__name__", ""))
-    if args and own is not None and _is_filled(args[0]):
+    if args and own is not None and control.is_filled(args[0]):
         return own(*args, **_honoured(function, own, args, kwargs))
     args = tuple(list(a) if isinstance(a, deque) else _together(a, of_numpy=True) for a in args)
     special = _OF_NUMPY.get(known_as(function))

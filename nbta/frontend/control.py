@@ -103,7 +103,7 @@ from nbta.frontend.tensor_array_wrappers import (
     unwrapped,
 )
 from nbta.frontend.texts import check_no_text
-from nbta.frontend.tries import is_caught
+from nbta.frontend.tries import check_certain, is_caught
 from nbta.graph.graph import SubGraph, at_line, current, lies_in, subgraphs
 from nbta.graph.labels import call_after
 from nbta.graph.operation import Tensor
@@ -193,19 +193,23 @@ class KnownCondition(BaseException):
     """What ends a loop is decided by values that Python knows."""
 
 
+class ActingCondition(BaseException):
+    """A condition of a loop changes something, or checks what a run may fail in."""
+
+
 def is_traced(value) -> bool:
     """Whether a truth value is known only when the function runs."""
     return isinstance(value, Tensor) and not (isinstance(value, ArrayWrapper) and value.is_known)
 
 
-def _is_filled(value):
+def is_filled(value):
     """Whether a value is a list that a loop of the graph fills."""
     return isinstance(value, Listing) and value.array is not None
 
 
 def truth(value):
     """A value as a condition: a bool, or a tensor of one."""
-    if _is_filled(value):
+    if is_filled(value):
         return value.length > 0
     if isinstance(value, Chosen):
         return value.of_each(bool)
@@ -262,7 +266,7 @@ def both(safe, first, *thunks):
     value = first
     for thunk in thunks:
         found = decided(value)
-        value = found if _is_filled(value) else value  # for no branch gives a list or else a number
+        value = found if is_filled(value) else value  # for no branch gives a list or else a number
         if is_traced(found):
             value = _combined(safe, found, value, thunk, logical_and)
         elif not found:
@@ -293,7 +297,7 @@ def _tried(thunk):
     try:
         with Frame() as frame:
             other = thunk()
-            checks = bool(frame.changed)
+            checks = bool(frame.changed or frame.places)
             (frame.undo if checks else frame.keep)()
     except Exception as error:
         if not _is_of_a_run(error):
@@ -321,7 +325,7 @@ def any_of(safe, first, *thunks):
     value = first
     for thunk in thunks:
         found = decided(value)
-        value = found if _is_filled(value) else value
+        value = found if is_filled(value) else value
         if is_traced(found):
             value = _combined(safe, found, value, thunk, logical_or)
         elif found:
@@ -396,14 +400,14 @@ def _rule_of_items(one, otherwise):
 def _remedy(one, other, otherwise="make both numbers, or arrays of one rank and dtype"):
     """What to do where one way, or an iteration, leaves another thing than the other one."""
     pair = one, other
-    if any(map(_is_picked, pair)) and any(map(_is_filled, pair)):
+    if any(map(_is_picked, pair)) and any(map(is_filled, pair)):
         return (
             "lists that change places, such as rows of a table, can be rows of an array: "
             "a[[i, j]] = a[[j, i]]"
         )
     if any(map(_is_picked, pair)):
         return "keep the index in a variable, and take the list by it where it is used"
-    if any(map(_is_filled, pair)):
+    if any(map(is_filled, pair)):
         return (
             "change the list in place, for example with clear() and extend(), and assign no "
             "other list to its name"
@@ -463,7 +467,7 @@ def _is_value(leaf):
 
 
 def _is_carried(value):
-    if _is_filled(value):
+    if is_filled(value):
         return False
     found = leaves(value)
     return all(map(_is_value, found)) and (bool(found) or isinstance(value, list | dict))
@@ -541,7 +545,7 @@ _RETURN_LAST = (
 
 def _has_filled(value):
     """Whether a value is a list that a loop fills, or a tuple with one in it."""
-    return _is_filled(value) or (type(value) is tuple and any(map(_has_filled, value)))
+    return is_filled(value) or (type(value) is tuple and any(map(_has_filled, value)))
 
 
 def _check_lists_in(value):
@@ -565,7 +569,7 @@ class Outcome:
         self.values = values
         self.arrays = list(values[:count])
         self._parts = [part for each in self.arrays for part in _parts_of(each)]
-        parts = [part for part in self._parts if not _is_filled(part)]
+        parts = [part for part in self._parts if not is_filled(part)]
         found = [v for part in parts for v in leaves(part)]
         self.contents = {id(v): _content(v) for v in found}
         self.lost = {id(v): v.root.spoiled for v in found if isinstance(v, ArrayWrapper)}
@@ -587,7 +591,7 @@ class Outcome:
 
     def _as_it_is(self, value):
         """A value with copies of its lists and dicts, as what the block did to them is put back."""
-        if _is_filled(value):
+        if is_filled(value):
             return value
         if _has_filled(value):
             return tuple(map(self._as_it_is, value))
@@ -743,6 +747,7 @@ def _check(holds, error):
     if place is not None:
         error.nbta_at = place, place.code.co_name
     with at_line(place):
+        check_certain(error)
         effects.check(holds, error.with_traceback(None))
 
 
@@ -1054,7 +1059,7 @@ class _Merge:
         lists = [value for value in values if not isinstance(value, Undefined)]
         if not all(type(value) is Listing for value in lists):
             return None
-        if not any(map(_is_filled, lists)) and len({len(value) for value in lists}) < 2:
+        if not any(map(is_filled, lists)) and len({len(value) for value in lists}) < 2:
             return None
         found = []
         for k, outcome in enumerate(self._outcomes):
@@ -1105,7 +1110,7 @@ class _Merge:
         what, one, other = _told(name, one, other, path)
         if one == other == type(kinds[0]).__name__:
             one, other, rule = _two_of(one)
-        if name == RESULT and any(map(_is_filled, kinds)):
+        if name == RESULT and any(map(is_filled, kinds)):
             rule = _RETURN_LAST
         message = f"{here()}: {what} {one} where the condition holds and {other} elsewhere; {rule}"
         return invalid("branches", message)
@@ -1551,8 +1556,7 @@ def _counted_iterations(items, body, flags, names, get, set_):
 def _counted(items, body, flags, names, get, set_):
     entry, first = get(), current().root.version
     with _by_python(entry, set_) as (frame, _):
-        for number, item in enumerate(items, 1):
-            ended = any_flag(flags())
+        for number, (item, ended) in enumerate(_one_by_one(items, flags), 1):
             if is_traced(ended):
                 _branch(logical_not(ended), _with(body, item), _nothing, names, get, set_)
             elif ended:
@@ -1662,8 +1666,7 @@ def _work(operations, each=1):
 
 def guarded_iterations(items, body, flags, names, get, set_, endless=False):
     """Iterations over what only Python knows, each in a branch once a flag is traced."""
-    for item in items:
-        ended = any_flag(flags())
+    for item, ended in _one_by_one(items, flags):
         if is_traced(ended):
             if endless:
                 message = "a loop over itertools.cycle that only the run ends"
@@ -1673,6 +1676,21 @@ def guarded_iterations(items, body, flags, names, get, set_, endless=False):
             body(item)
         if any_flag(flags()) is True:  # no more is taken of an iterator
             break
+
+
+def _one_by_one(items, flags):
+    """Items, each with whether a loop over them has ended before it."""
+    items, last = iter(items), object()
+    while True:
+        ended = any_flag(flags())
+        advance = functools.partial(next, items, last)
+        if is_traced(ended):
+            item = effects.early("a loop that ends early", advance)
+        else:
+            item = advance()
+        if item is last:
+            return
+        yield item, ended
 
 
 def _with(body, item):
@@ -1734,7 +1752,14 @@ def while_(test, body, flags, names, get, set_, changed, safe=False):
         while not any(flags()) and test():
             body()
         return
-    state, most = (names, get, set_, _older(changed)), _most(body)
+    try:
+        _traced_while(test, body, flags, names, get, set_, _older(changed), safe)
+    except ActingCondition:
+        _with_test_in_body(test, body, flags, names, get, set_, changed)
+
+
+def _traced_while(test, body, flags, names, get, set_, changed, safe):
+    state, most = (names, get, set_, changed), _most(body)
 
     def unrolled(iterations, most, asks=False):
         return _growing_lists(_known_while, test, body, flags, get, set_, iterations, most, asks)
@@ -1758,6 +1783,33 @@ def while_(test, body, flags, names, get, set_, changed, safe=False):
             _loop_or_known(loop, body, unrolled)
     except KnownCondition:
         unrolled(math.inf, math.inf)
+
+
+def _with_test_in_body(test, body, flags, names, get, set_, changed):
+    """A `while` whose condition does something, which only the body of a loop may."""
+    ended = False
+
+    def tested():
+        nonlocal ended
+        if_(negated(test()), end, body, *state)
+
+    def end():
+        nonlocal ended
+        ended = True
+
+    def get_all():
+        return (ended, *get())
+
+    def set_all(values):
+        nonlocal ended
+        ended = values[0]
+        if set_ is not None:
+            set_(values[1:])
+
+    state = ("the end", *names), get_all, set_all
+    code = tested.__code__  # by which loops are known
+    tested.__code__ = code.replace(co_name=f"{code.co_name} of {body.__code__}")
+    while_(_constantly(True), tested, lambda: (ended, *flags()), *state, changed)
 
 
 def _older(changed):
@@ -2221,8 +2273,10 @@ class _Loop:
             with Frame(traced=True) as frame:
                 try:
                     self._bind(variables[own:])
-                    goes_on = truth(test(*variables[:own]))
-                    return self._as_condition(goes_on, frame)
+                    with Frame() as of_test:
+                        goes_on = truth(test(*variables[:own]))
+                    of_test.keep()
+                    return self._as_condition(goes_on, of_test)
                 finally:
                     frame.undo()
 
@@ -2251,14 +2305,13 @@ class _Loop:
         self._finish(begin[own:], last[own:])
 
     def _as_condition(self, goes_on, frame):
+        if frame.has_acted():
+            raise ActingCondition
         if not is_traced(goes_on):
             if goes_on and not self._may_choose():
                 raise KnownCondition
             self._is_known = bool(goes_on)
             return as_tensor(np.bool_(goes_on))
-        mine = set(map(id, self._wrappers))
-        if any(b._value is not old for b, old, _ in frame.changed.values() if id(b) not in mine):
-            raise invalid("loop", f"{here()}: the condition of a loop changes an array")
         return goes_on
 
     def _may_choose(self):

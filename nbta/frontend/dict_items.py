@@ -12,7 +12,6 @@ from nbta.frontend.identity import check_key
 from nbta.frontend.list_items import Picked
 from nbta.frontend.maybe import check_keys, is_number
 from nbta.frontend.problems import here
-from nbta.frontend.tries import check_raising
 from nbta.graph.operation import Tensor
 from nbta.ops.core.arithmetic import equal, greater_equal, less_equal, logical_and, where
 from nbta.ops.core.dispatch import as_tensor
@@ -26,10 +25,9 @@ def dict_item(values, key, *default):
         check_key(key, values)
     holds = [_is_key(key, each) for each in values]
     if not default:
-        check_raising("an item of a dict", KeyError)
         found = control.any_of(True, False, *(lambda each=each: each for each in holds))
         message = f"{here()}: the dict has no item for a key that this run looks up"
-        effects.check(found, KeyError(message))
+        effects.check(found, KeyError(message), "an item of a dict")
     pairs = [(test, values[each]) for each, test in zip(values, holds, strict=True)
              if test is not False]  # fmt: skip
     if not pairs:

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-from nbta.frontend.array_wrappers import ArrayWrapper
+from nbta.errors import invalid
+from nbta.frontend.array_wrappers import ArrayWrapper, Frame
 from nbta.frontend.awaited import is_repeated, look_for_missed
-from nbta.frontend.tries import check_raising
+from nbta.frontend.lists import CHANGED
+from nbta.frontend.problems import here
+from nbta.frontend.tries import awaited, uncaught
+from nbta.graph.graph import current
 from nbta.ops.core.checks import (
     Order,
     Unordered,
@@ -87,15 +91,59 @@ def token_wrapper():
     return order.wrapper if isinstance(order, Wrapped) else None
 
 
-def check(holds, message) -> None:
-    """Fail in a run where a truth value is false, once; refused where a handler waits for it."""
+def early(what, make, is_early=None):
+    """What ``make()`` gives, refused where the run may end before, if it changes something.
+
+    Python would compute the items of an iterator when it comes to them; here they are computed
+    before.
+    """
+    if current() is None:
+        return make()
+    found, place = acting(make)
+    if place is not None and (is_early is None or is_early(found)):
+        refuse_early(what, place)
+    return found
+
+
+def acting(make):
+    """What ``make()`` gives, and where it is called if it changes something, else None."""
+    try:
+        with Frame() as frame:
+            found = make()
+    except CHANGED:  # of a list that is to grow in a block, as this is none
+        return make(), here()
+    frame.keep()
+    return found, here() if frame.has_acted(but=token_wrapper()) else None
+
+
+def refuse_early(what, place):
+    """Refuse changes that only a run should make which comes to an item."""
+    raise invalid(
+        "effect",
+        f"{place}: only the run knows whether {what} comes to an item, and computing the item "
+        f"changes something; write a loop over indices that ends by break",
+    )
+
+
+def check(holds, message, what="this line") -> None:
+    """Fail in a run where a truth value is false, once.
+
+    Where a handler waits for the error, that of the run says that it does not catch it.
+    """
     kind = type(message) if isinstance(message, Exception) else AssertionError
-    check_raising("this line", kind)
-    check_uncaught(holds, message)
+    caught = awaited(kind)
+    check_uncaught(holds, message if caught is None else uncaught(what, caught))
+
+
+def check_for_handlers(holds, what, *errors) -> None:
+    """Fail in a run where ``holds()`` is false, if a handler waits for what Python raises there."""
+    caught = awaited(*errors)
+    if caught is not None:
+        check_uncaught(holds(), uncaught(what, caught))
 
 
 def check_uncaught(holds, message) -> None:
-    """The same where a handler may wait for the error, which the message says it does not catch."""
+    """Fail in a run where a truth value is false, whatever handlers wait for."""
     if is_repeated():
         return
     order = order_now()

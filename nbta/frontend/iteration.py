@@ -335,6 +335,17 @@ def searched(items):
     return found
 
 
+def items_of_search(make):
+    """The items of a generator expression in ``any`` or ``all``, which may end before the last."""
+
+    def is_early(found):
+        return (isinstance(found, Listing) and found.array is not None) or any(
+            map(control.is_traced, found)
+        )
+
+    return effects.early("any() or all()", make, is_early)
+
+
 def _of_array(items):
     return indexed(items) if isinstance(items, Tensor | np.ndarray) else None
 
@@ -512,7 +523,7 @@ class Generator:
 
     def take(self, *default):
         """The next item, or what is given for the case that there is none."""
-        self._items, place = self._made(), self._taken
+        self._items, place = effects.early("next()", self._made), self._taken
         self._taken += 1
         leave_sources(self)
         found = self._items
@@ -663,13 +674,19 @@ def for_(items, body, flags, names, get, set_, changed):
         return items.run(body, flags, names, get, set_)
     if current() is None:
         return control.native_for(settled(items), body, flags)
+    found, place = items, None
+    if isinstance(items, Generator):
+        found, place = effects.acting(lambda: settled(items))
     try:
-        by_python = _go_along(settled(items), body, flags, names, get, set_, changed)
+        by_python = _go_along(found, body, flags, names, get, set_, changed)
     except Exception as error:
         if control.is_caught(error):  # by a handler around the loop
             note_taken(items, True)
         raise
-    return note_taken(items, control.any_flag(flags()), by_python)
+    ended = control.any_flag(flags())
+    if place is not None and control.is_traced(ended):
+        effects.refuse_early("a loop that ends early", place)
+    return note_taken(items, ended, by_python)
 
 
 def _go_along(items, body, flags, names, get, set_, changed) -> bool:

@@ -391,15 +391,20 @@ class Lowering:
         return [statement]
 
     def _loop(self, statement, around):
-        number, statement = next(self._numbers), _without_walrus(statement)
-        inside, orelse = jumps(statement.body), statement.orelse
+        number, orelse = next(self._numbers), statement.orelse
+        over = f"{PREFIX}over_{number}"
+        by_test = [over] * (isinstance(statement, ast.While) and binds(statement.test))
+        if by_test:
+            statement = _with_test_in_body(statement, over)
+        inside = jumps(statement.body)
         own = {BREAK: f"{PREFIX}break_{number}", CONTINUE: f"{PREFIX}continue_{number}"}
         flags = [own[BREAK]] * (BREAK in inside) + [DONE] * (RETURN in inside)
-        first = [assign(own[BREAK], ast.Constant(False))] if BREAK in inside else []
+        first = [assign(flag, _false()) for flag in (*by_test, *flags) if flag != DONE]
         body = self._block(statement.body, own)
         if CONTINUE in inside:
-            body.insert(0, assign(own[CONTINUE], ast.Constant(False)))
-        statement.body, statement.orelse, statement.flags = body or [ast.Pass()], [], flags
+            body.insert(0, assign(own[CONTINUE], _false()))
+        statement.body, statement.orelse = body or [ast.Pass()], []
+        statement.flags = [*by_test, *flags]
         for each in (*first, *statement.body):
             if not hasattr(each, "lineno"):
                 ast.copy_location(each, statement)
@@ -415,14 +420,12 @@ def _any(flags):
     return tests[0] if len(tests) == 1 else ast.BoolOp(ast.Or(), tests)
 
 
-def _without_walrus(loop):
-    """A `while` whose test binds names, with the test in its body."""
-    if not isinstance(loop, ast.While) or not binds(loop.test):
-        return loop
-    stop = ast.If(ast.UnaryOp(ast.Not(), loop.test), [ast.Break()], [])
-    made = ast.While(ast.Constant(True), [ast.copy_location(stop, loop.test), *loop.body], [])
-    made.orelse = loop.orelse
-    return ast.fix_missing_locations(ast.copy_location(made, loop))
+def _with_test_in_body(loop, over):
+    """A `while` whose test binds names, with the test in its body, which sets a flag at the end."""
+    ended = ast.copy_location(assign(over, ast.Constant(True)), loop.test)
+    tested = ast.copy_location(ast.If(loop.test, loop.body, [ended]), loop.test)
+    made = ast.copy_location(ast.While(ast.Constant(True), [tested], []), loop)
+    return ast.fix_missing_locations(made)
 
 
 def binds(expression) -> bool:

@@ -9,8 +9,7 @@ import numpy as np
 from nbta.errors import UnimplementedError
 from nbta.frontend import native
 from nbta.frontend.problems import here
-from nbta.frontend.raising import check_integer, is_numbas
-from nbta.frontend.tries import check_math
+from nbta.frontend.raising import check_integer, check_math, is_numbas
 from nbta.graph.operation import Tensor
 from nbta.ops.axes import reductions
 from nbta.ops.core import arithmetic
@@ -39,11 +38,12 @@ def call_math(function, args, kwargs):
             f"others, or give it a gradient with nbta.custom_gradient"
         )
         raise UnimplementedError(message)
-    if not is_numbas():
-        check_math(function.__name__, module)
     if function.__name__ in ("floor", "ceil", "trunc"):
         check_integer(f"math.{function.__name__}()", args[0])
-    return ours(*args, **kwargs)
+    found = ours(*args, **kwargs)
+    if not is_numbas():
+        check_math(function.__name__, module, found, args)
+    return found
 
 
 def _known(function, ours, args, kwargs):

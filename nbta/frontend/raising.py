@@ -6,6 +6,7 @@ of `math` give NaN and infinity, as a number in a trace may be NumPy's.
 
 from __future__ import annotations
 
+import functools
 import threading
 from contextlib import contextmanager
 
@@ -13,14 +14,25 @@ from nbta.errors import InvalidArgumentError, invalid
 from nbta.frontend import effects
 from nbta.frontend.naturals import is_natural
 from nbta.frontend.problems import here
-from nbta.frontend.tries import check_division, check_raising
+from nbta.frontend.tries import awaited, in_a_try, uncaught
 from nbta.graph.operation import Tensor
 from nbta.locations import of_caller
-from nbta.ops.core.arithmetic import greater_equal, less, not_equal
+from nbta.ops.core.arithmetic import (
+    equal,
+    greater_equal,
+    less,
+    logical_and,
+    logical_not,
+    logical_or,
+    not_equal,
+)  # fmt: skip
 from nbta.ops.core.checks import ASSERT, after, first_token
 from nbta.ops.core.dispatch import apply, as_tensor
 from nbta.ops.elementary.basic import abs as absolute
+from nbta.ops.elementary.basic import isfinite, power
+from nbta.ops.elementary.rounding import isinf, isnan
 from nbta.ops.numbers import Number
+from nbta.structure import leaves
 
 
 class _Language(threading.local):
@@ -97,13 +109,70 @@ def _not_negative(name, right):
     if known:
         error.nbta_raised = True  # by the user's code: one for runs that come to it
         raise error
-    check_raising("this line", type(error))
+    if (caught := awaited(type(error))) is not None:
+        error = uncaught("this line", caught)
     value = as_tensor(right)
     holds = greater_equal(value, 0)  # no effect, so that conditions of loops can have it, too
     return after(value, apply(ASSERT, [first_token(), holds], {"message": error}))
 
 
 _ZERO = "integer division or modulo by zero"
+_DIVIDING = {"Div": "/", "FloorDiv": "//", "Mod": "%"}
+
+
+def check_division(name, left, right) -> None:
+    """Fail in a run that divides numbers by 0, or where a power does, if a handler waits for that.
+
+    NumPy's own numbers raise nothing, but a tensor may stand for either.
+    """
+    if not in_a_try() or not _are_run_numbers(left, right):
+        return
+    if name in _DIVIDING and isinstance(right, Tensor):
+        is_divided = functools.partial(not_equal, right, 0)
+        effects.check_for_handlers(is_divided, _DIVIDING[name], ZeroDivisionError)
+    elif name == "Pow":
+        for kind, is_base in ((ZeroDivisionError, equal), (OverflowError, not_equal)):
+
+            def holds(is_base=is_base):
+                infinite = _becomes(isinf, power(left, right), (left, right))
+                return logical_not(logical_and(is_base(left, 0), infinite))
+
+            effects.check_for_handlers(holds, "**", kind)
+
+
+def check_math(name, module, found, given) -> None:
+    """Fail in a run where a function of math or cmath raises an error that a handler waits for.
+
+    As in Python that shows in what it gives: NaN of numbers, or infinity of finite ones.
+    """
+    if name in _TOTAL or not in_a_try():
+        return
+
+    def holds():
+        wrong = [_becomes(test, each, given) for test in (isnan, isinf) for each in leaves(found)]
+        return logical_not(functools.reduce(logical_or, wrong))
+
+    effects.check_for_handlers(holds, f"{module}.{name}", ValueError, OverflowError)
+
+
+#: Functions of math's that raise nothing, whatever number they are given.
+_TOTAL = {
+    "asinh", "atan", "atan2", "cbrt", "copysign", "degrees", "erf", "erfc", "fabs", "frexp",
+    "hypot", "isclose", "isfinite", "isinf", "isnan", "modf", "radians", "tanh",
+}  # fmt: skip
+
+
+def _becomes(test, found, given):
+    """Whether a result is NaN or infinite, of numbers that are finite, or at least not NaN."""
+    fit = isfinite if test is isinf else lambda value: logical_not(isnan(value))
+    return functools.reduce(logical_and, map(fit, leaves(given)), test(found))
+
+
+def _are_run_numbers(*operands):
+    """Whether operands are numbers, of which only the run knows one."""
+    tensors = [value for value in operands if isinstance(value, Tensor)]
+    plain = all(isinstance(value, Tensor | int | float | complex) for value in operands)
+    return bool(tensors) and plain and not any(tensor.spec.rank for tensor in tensors)
 
 
 def _are_integers(left, right):
@@ -120,8 +189,7 @@ def check_integer(what, value) -> None:
     """Fail in a run that makes an integer of a float that is none, or is too large for int64."""
     if is_numbas() or as_tensor(value).dtype.kind != "f":
         return
-    check_raising(what, ValueError, OverflowError)
     message = f"{here()}: {what} of NaN, of infinity, or of a number that is too large for int64"
     error = NoIntegerError(message)
     error.reason = "value"
-    effects.check(less(absolute(as_tensor(value)), 2.0**63), error)
+    effects.check(less(absolute(as_tensor(value)), 2.0**63), error, what)

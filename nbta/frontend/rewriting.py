@@ -829,8 +829,7 @@ class _Rewriter(ast.NodeTransformer):
             return ast.copy_location(_runtime("compared_once", sign, *parts), node)
         signs = [ast.Constant(type(op).__name__) for op in node.ops]
         parts = [self.visit(node.left), *(_lambda(self.visit(n)) for n in node.comparators)]
-        safe = ast.Constant(all(map(_is_safe, node.comparators)))
-        call = _runtime("compared", safe, ast.Tuple(signs, ast.Load()), *parts)
+        call = _runtime("compared", ast.Tuple(signs, ast.Load()), *parts)
         return ast.copy_location(call, node)
 
     def visit_List(self, node):
@@ -892,7 +891,8 @@ class _Rewriter(ast.NodeTransformer):
             found = self.visit_ListComp(node)
             if getattr(node, "is_searched", False) and found.func.attr == "comprehension":
                 found.args[2] = _runtime("searched", found.args[2])
-            return found
+            is_searched = getattr(node, "is_searched", False)
+            return _runtime("items_of_search", _lambda(found)) if is_searched else found
         if len(node.generators) > 1 or not node.generators[0].ifs:
             found = self._comprehension(node, "one_by_one")
             return ast.copy_location(_runtime("owned", found), node)

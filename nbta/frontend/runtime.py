@@ -29,6 +29,7 @@ from nbta.frontend import (
 from nbta.frontend.array_wrappers import (
     ArrayWrapper,
     Attribute,
+    Frame,
     Item,
     Missing,
     born,
@@ -88,6 +89,7 @@ from nbta.frontend.iteration import (
     comprehension_by,
     elements,
     generator,
+    items_of_search,
     known_test,
     nested,
     one_by_one,
@@ -117,7 +119,6 @@ from nbta.frontend.tries import (
     Suppressing,
     Unraised,
     check_index,
-    check_raising,
     enter_try,
     leave_try,
     refusals,
@@ -166,6 +167,7 @@ __all__ = [
     "if_",
     "in_place",
     "item",
+    "items_of_search",
     "joined_text",
     "known_test",
     "later",
@@ -589,9 +591,8 @@ def checked(value, has_value, name, kind=UnboundLocalError):
         value._refuse()
     if current() is None or not control.is_traced(has_value):
         return value
-    check_raising(f"reading {name!r}", kind)
     error = kind(f"{here()}: the variable {name!r} has no value in this run")
-    effects.check(has_value, error)
+    effects.check(has_value, error, f"reading {name!r}")
     return value
 
 
@@ -872,17 +873,13 @@ def compared_once(sign, left, right):
     return _COMPARISONS[sign](left, right) if current() is None else _compare(sign, left, right)
 
 
-def compared(safe, signs, first, *thunks):
+def compared(signs, left, *thunks):
     """Comparisons in a row, and ``in``."""
-    left, tests = first, []
-    for sign, thunk in zip(signs, thunks, strict=True):
-        right = thunk()
-        tests.append(_compare(sign, left, right))
-        left = right
-    found = tests[0]
-    for test in tests[1:]:
-        found = both(True, found, lambda t=test: t)
-    return found
+    right = thunks[0]()
+    found = _compare(signs[0], left, right)
+    if not thunks[1:]:
+        return found
+    return both(True, found, lambda: compared(signs[1:], right, *thunks[1:]))
 
 
 def cells(function):
@@ -1092,7 +1089,9 @@ def assert_(test, message):
         if not found:
             raise AssertionError(message())
         return
-    text = text_of_error(message())
+    with Frame() as frame:  # whoever fails here runs nothing that would see what the text does
+        text = text_of_error(message())
+        frame.undo()
     where = here()
     effects.check(found, f"{where}: {text}" if text is not None else f"{where}: assertion failed")
 

@@ -1,9 +1,9 @@
 """`try`, whose handlers see errors of tracing, and none of a run.
 
 What Python would raise for values that only the run knows does not come while the function is
-traced: `math.sqrt(v)` of a negative `v` is NaN in the graph. A handler that waits for it would
-never be taken, so what may raise such an error is refused where a handler waits for it. And an
-error that says what nbta cannot follow goes past handlers, as it is none of the user's.
+traced: `math.sqrt(v)` of a negative `v` is NaN in the graph. A handler that waits for it is never
+taken, so a run fails where Python would come to it (`nbta.frontend.effects.check`). And an error
+that says what nbta cannot follow goes past handlers, as it is none of the user's.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ import numpy as np
 
 from nbta.errors import UnimplementedError
 from nbta.frontend.problems import here
+from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 
 #: Reasons of nbta's errors for what Python refuses too, by what is known before a run.
@@ -21,12 +22,6 @@ _PYTHONS = {
     "axis", "broadcast", "cholesky", "empty", "index", "matmul", "reshape", "shape", "singular",
     "split", "squeeze",
 }  # fmt: skip
-#: Functions of math's that raise nothing, whatever number they are given.
-_TOTAL = {
-    "asinh", "atan", "atan2", "cbrt", "copysign", "degrees", "erf", "erfc", "fabs", "frexp",
-    "hypot", "isclose", "isfinite", "isinf", "isnan", "modf", "radians", "tanh",
-}  # fmt: skip
-_DIVIDING = {"Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**"}
 
 
 class _Tries(threading.local):
@@ -59,14 +54,41 @@ def is_caught(error) -> bool:
     return not _is_refusal(error) and any(_catches(kinds(), type(error)) for kinds in _tries.around)
 
 
-def check_raising(what, *errors) -> None:
-    """Refuse what may raise an error in a run for which a `try` around has a handler."""
-    caught = [e for e in errors if any(_catches(kinds(), e) for kinds in _tries.around)]
-    if caught:
-        raise UnimplementedError(
-            f"{here()}: {what} may raise {caught[0].__name__}, which only the run knows, and which "
-            f"the try statement around it would not catch; test for it with an if instead"
-        )
+def awaited(*errors) -> type | None:
+    """The first of some kinds of errors for which a handler waits."""
+    return next((e for e in errors if any(_catches(kinds(), e) for kinds in _tries.around)), None)
+
+
+class AwaitedError(UnimplementedError):
+    """A block of the run ends in an error for which a handler waits."""
+
+
+_RUNS_FAIL = "whether runs fail that come to an error for which a handler waits"
+
+
+def let_runs_fail(graph) -> None:
+    """Let such a block be one at which runs fail.
+
+    A trace refuses it first, as Python may make the iterations of a loop around it, and go to the
+    handler. Where that is no way, a second one leaves it to runs, which may not come there.
+    """
+    graph.root.cache[_RUNS_FAIL] = True
+
+
+def check_certain(error) -> None:
+    """Refuse an error in which a block ends, if a handler waits for it."""
+    caught = awaited(type(error))
+    if caught is not None and _RUNS_FAIL not in current().root.cache:
+        raise AwaitedError(str(uncaught("this line", caught)))
+
+
+def uncaught(what, caught) -> UnimplementedError:
+    """The error of a run that comes to what raises an error for which a handler waits."""
+    pythons = next(kind for kind in caught.__mro__ if not kind.__module__.startswith("nbta."))
+    return UnimplementedError(
+        f"{here()}: {what} raises {pythons.__name__} in this run, which the try statement around "
+        f"it does not catch, as only the run knows of it; test for it with an if instead"
+    )
 
 
 def check_index(array, key) -> bool:
@@ -92,32 +114,6 @@ def check_index(array, key) -> bool:
 
 def _is_run_index(key):
     return isinstance(key, Tensor) and key.spec.rank == 0 and key.dtype.kind in "iu"
-
-
-def check_math(name, module) -> None:
-    """Refuse a function of math or cmath in a `try` that waits for what it raises."""
-    if name not in _TOTAL:
-        check_raising(f"{module}.{name}", ValueError, OverflowError)
-
-
-def check_division(name, left, right) -> None:
-    """Refuse a division of numbers, or a power, in a `try` that waits for what Python raises.
-
-    NumPy's own numbers raise nothing, but a tensor may stand for either.
-    """
-    if in_a_try() and name in _DIVIDING and _are_run_numbers(left, right):
-        known = not isinstance(right, Tensor) and right != 0
-        if name == "Pow":
-            check_raising("**", ZeroDivisionError, OverflowError)
-        elif not known:
-            check_raising(_DIVIDING[name], ZeroDivisionError)
-
-
-def _are_run_numbers(*operands):
-    """Whether operands are numbers, of which only the run knows one."""
-    tensors = [value for value in operands if isinstance(value, Tensor)]
-    plain = all(isinstance(value, Tensor | int | float | complex) for value in operands)
-    return bool(tensors) and plain and not any(tensor.spec.rank for tensor in tensors)
 
 
 def _catches(kinds, error):

@@ -416,3 +416,17 @@ def test_sums_of_many_terms_are_added_in_order(dtype, count):
 def test_sums_may_have_more_terms_than_python_parses():
     f = nbta.function(lambda x: nbta.add_n([x] * 4000), compiled=True)
     assert f(0.25) == 1000.0
+
+
+def test_methods_of_complex_constants():
+    def turned(x):
+        z = complex(x[0], x[1])
+        if x[0] > 1.0:
+            z = z.conjugate()
+        return z.real + 2.0 * z.imag
+
+    x = np.array([2.5, 0.7])
+    for compiled in (False, True):
+        value, slope = nbta.value_and_grad(turned, compiled=compiled)(x)
+        np.testing.assert_allclose(value, 1.1)
+        np.testing.assert_allclose(slope, [1.0, -2.0])

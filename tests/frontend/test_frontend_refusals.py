@@ -54,18 +54,6 @@ def calls_a_generator(x):
     return sum(generator(x))
 
 
-def in_a_try(x):
-    s = 0.0
-    try:
-        for v in x:
-            if v > 2.0:
-                raise ValueError("large")
-            s += v
-    except ValueError:
-        s = 1.0
-    return s
-
-
 def none_at_first(x):
     best = None
     for v in x[x > 0.1]:
@@ -262,7 +250,6 @@ REFUSED = {
     makes_a_dict_by_a_number_of_the_run: "Python iterates over a range whose bounds",
     repeats_a_list: "a multiple of a list that a loop appends to",
     calls_a_generator: "is a generator that is sent values",
-    in_a_try: "this line may raise ValueError, which only the run knows",
     none_at_first: "'best' is None before an iteration of the loop and list",
     text_that_is_added_to: "only the run knows which of 'a', 'b' this is",
     takes_from_an_iterator: "take items by their index",

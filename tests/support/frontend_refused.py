@@ -91,21 +91,6 @@ def generator(x):
 case("squares|generator|yield", "list|append|array|loop", within=squares)(generator)
 
 
-def raise_in_a_try(x):
-    s = 0.0
-    try:
-        for i in range(len(x)):
-            s += x[i]
-            if s > 3.0:  # here
-                raise ValueError("large")  # here
-    except ValueError:
-        s = 0.0
-    return s
-
-
-case("try", "test for it with an if")(raise_in_a_try)
-
-
 COUNT = 0.0
 
 
