@@ -1613,7 +1613,7 @@ class KeyStep(Step):
         kept = list(self._parts)
         while kept and not isinstance(kept[0], slice):
             kept.pop(0)
-        first = [part for part in kept[:1] if part.step in (None, 1)]
+        first = [part for part in kept[:1] if _is_dense(part)]
         return not kept or (bool(first) and all(map(_is_whole, kept[1:])))
 
     def get(self, array):
@@ -1643,13 +1643,18 @@ class KeyStep(Step):
         return tuple(next(merged) if isinstance(p, slice) else p for p in self._parts)
 
 
+def _is_dense(part):
+    """Whether a slice takes one item after the other, as is known."""
+    return part.step is None or (not isinstance(part.step, Tensor) and part.step == 1)
+
+
 def _merged(part, inner):
     """A part of a key within what a slice leaves; None where that is not simple."""
     if _is_whole(part):
         return inner
     if _is_whole(inner):
         return part
-    plain = part.stop is None and part.step in (None, 1) and type(part.start) is int
+    plain = part.stop is None and _is_dense(part) and type(part.start) is int
     if plain and part.start >= 0 and is_natural(inner):
         return inner + part.start
     return None

@@ -1117,22 +1117,25 @@ class _Merge:
 
     def _column(self, i, pair, path):
         """A pair of values in one dtype."""
-        of_two = _are_of_two_dtypes(*pair)
-        held = zip(pair, self._outcomes, strict=True)  # a view's key may be the branch's
-        pair = [outcome.contents.get(id(leaf), leaf) for leaf, outcome in held]
+        has_axes, pair = any(map(_has_axes, pair)), self._contents(pair)
         if any(isinstance(leaf, SymbolicTensorArray) for leaf in pair):
             return pair
         ranks = {leaf.spec.rank if isinstance(leaf, Tensor) else np.ndim(leaf) for leaf in pair}
         if len(ranks) > 1 and None not in ranks:
             raise self._unlike(i, *pair, path)
         dtype = common_dtype(*pair)
-        if dtype is None or (of_two and not all(_widens(_dtype(leaf), dtype) for leaf in pair)):
+        if dtype is None or (has_axes and not all(_widens(_dtype(leaf), dtype) for leaf in pair)):
             raise self._unlike(i, *pair, path)
         found = []
         for leaf, branch in zip(pair, self._branches, strict=True):
             with branch.as_default():
                 found.append(in_dtype(leaf, dtype))
         return found
+
+    def _contents(self, pair):
+        """What both branches leave; the key of a view may be the branch's, so it is not read."""
+        held = zip(pair, self._outcomes, strict=True)
+        return [outcome.contents.get(id(leaf), leaf) for leaf, outcome in held]
 
     def _found_ties(self):
         """Which arrays that both branches leave may be others, of before or among themselves."""
@@ -1165,8 +1168,9 @@ class _Merge:
         for wrapper, pair in zip(joined, self._pairs, strict=True):
             if isinstance(wrapper, ArrayWrapper):
                 wrapper.read_only = common_read_only(pair)
-                if _are_of_two_dtypes(*pair):
-                    wrapper.fixed = _of_either_dtype(wrapper, pair)
+                dtypes = list(map(_dtype, self._contents(pair)))
+                if dtypes[0] != dtypes[1] and any(map(_has_axes, pair)):
+                    wrapper.fixed = _of_either_dtype(wrapper, dtypes)
             self._lose(wrapper, pair)
             note_number(wrapper, pair)
         self._link(joined, iter(values[len(self._pairs) : split]))
@@ -1397,9 +1401,9 @@ def _widens(have, new):
     return have.kind == "f" and new.kind == "c" and new.itemsize == 2 * have.itemsize
 
 
-def _of_either_dtype(wrapper, pair):
+def _of_either_dtype(wrapper, dtypes):
     """Why no item can be written of an array that a branch chooses."""
-    kinds = " or ".join(map(str, map(_dtype, pair)))
+    kinds = " or ".join(map(str, dtypes))
     return (
         f"{here()}: {wrapper.called} is changed, and is an array of {kinds}, which only the run "
         f"knows; give both arrays one dtype by astype"

@@ -546,3 +546,44 @@ def test_gradients_of_parts(compiled):
 
     x = np.array([0.3, 0.5, 0.7, 0.9])
     check_grads(nbta.function(f, compiled=compiled), (x,), order=2)
+
+
+def _by_a_run_step(x):
+    a = np.concatenate((x, x, x))
+    n = int(x[0]) + 1
+    return a[1::n][0] * a[::-n][1] + a[n::-2].sum()
+
+
+def _chosen_by_values_of_a_branch(x):
+    a, total = np.concatenate((x, x, x)), 0.0
+    view = a[2:5].copy()
+    for k in range(9):
+        view[1] += 0.1 * a[k]
+        if view[1] > 1.0:
+            view = a[k % 6 : k % 6 + 3].copy()
+        total += view.sum()
+    return total
+
+
+@pytest.mark.parametrize("function", [_by_a_run_step, _chosen_by_values_of_a_branch])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_keys_of_views_that_the_run_knows(function, compiled):
+    x = np.array([2.5, 0.7, 1.3])
+    value, _ = nbta.value_and_grad(function, compiled=compiled)(x)
+    np.testing.assert_allclose(value, function(x))
+    check_grads(function, (x,), order=1)
+
+
+def test_a_view_that_a_branch_chooses_and_a_loop_writes_is_refused_by_name():
+    def program(x):
+        a, total = np.concatenate((x, x, x)), 0.0
+        view = a[2:5]
+        for k in range(9):
+            view[1] += 0.1 * a[k]
+            if view[1] > 1.0:
+                view = a[k % 6 : k % 6 + 3]
+            total += view.sum()
+        return total
+
+    with pytest.raises(nbta.InvalidArgumentError, match=r"same array as view, which was changed"):
+        nbta.value_and_grad(program)(np.array([2.5, 0.7, 1.3]))
