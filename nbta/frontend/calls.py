@@ -72,6 +72,7 @@ from nbta.frontend.containers import (
     holds_tensors,
     note_whole,
 )
+from nbta.frontend.declared_types import call_declared
 from nbta.frontend.dict_items import dict_item, open_item_or
 from nbta.frontend.draws import SOURCES, copying, drawn, is_draw, with_states
 from nbta.frontend.draws import made as made_generator
@@ -132,7 +133,14 @@ from nbta.ops.numbers import Number
 from nbta.ops.random.draws import GENERATORS
 from nbta.ops.statistics import distributions
 from nbta.ops.tensor_methods import called_in_dtypes
-from nbta.runtime.numba_private import GENERALIZED, STENCIL, VECTORIZED, Dispatcher, JitClassType
+from nbta.runtime.numba_private import (
+    GENERALIZED,
+    STENCIL,
+    VECTORIZED,
+    Dispatcher,
+    JitClassType,
+    declared_signatures,
+)
 from nbta.structure import map_leaves
 from nbta.symbolic import SymbolicTensorArray
 
@@ -231,7 +239,7 @@ def _called(function, args, kwargs):
     """A call by what kind of function it is."""
     if isinstance(function, Dispatcher):
         with as_numba():
-            return _converted(function.py_func, args, kwargs)
+            return _compiled(function, args, kwargs)
     if isinstance(function, identity.Class):
         return call(function.kinds[-1], *args, **kwargs)
     if is_draw(function):
@@ -537,6 +545,16 @@ def _converted(function, args, kwargs):
             return found(*args, **kwargs)
     except RecursionError as error:
         raise recursion.endless(function, error) from None
+
+
+def _compiled(function, args, kwargs):
+    """A function that Numba compiles."""
+    if kwargs and declared_signatures(function):
+        bound = inspect.signature(function.py_func).bind(*args, **kwargs)
+        args, kwargs = bound.args, bound.kwargs
+    if kwargs:
+        return _converted(function.py_func, args, kwargs)
+    return call_declared(function, args, lambda args: _converted(function.py_func, args, {}), call)
 
 
 def _unconverted(function, args, kwargs):
