@@ -89,6 +89,7 @@ from nbta.frontend.math_functions import call_math, rounded
 from nbta.frontend.maybe import check_keys, is_maybe, may_be_gone, open_keys, used
 from nbta.frontend.ordering import extreme_by, in_order
 from nbta.frontend.outside import note_class, note_member, reading, see_whole, seen_by
+from nbta.frontend.overloads import implementation
 from nbta.frontend.picking import nonzero
 from nbta.frontend.pickling import Sent
 from nbta.frontend.problems import (
@@ -99,7 +100,7 @@ from nbta.frontend.problems import (
     refuse_class,
     refuse_numbas,
 )
-from nbta.frontend.raising import as_numba, check_divisor, check_integer
+from nbta.frontend.raising import as_numba, check_divisor, check_integer, is_numbas
 from nbta.frontend.ranges import Once
 from nbta.frontend.records import Record, Records, empty_records
 from nbta.frontend.source import described, no_source
@@ -140,6 +141,7 @@ from nbta.runtime.numba_private import (
     Dispatcher,
     JitClassType,
     declared_signatures,
+    overloads_of,
 )
 from nbta.structure import map_leaves
 from nbta.symbolic import SymbolicTensorArray
@@ -502,6 +504,10 @@ def _plain_function(function, args, kwargs):
         return _scipy(function, args, kwargs)
     if is_library(function):
         return _foreign(function, args, kwargs)
+    if is_numbas() and (makers := overloads_of(function)):
+        found = implementation(function, makers, args, kwargs)
+        if found is not function:  # as it is of register_jitable
+            return call(found, *args, **kwargs)
     return _converted(function, args, kwargs)
 
 

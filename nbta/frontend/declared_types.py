@@ -43,16 +43,16 @@ def _chosen(signatures, function, args):
     if len(fitting) < 2:
         return fitting[0] if fitting else None
     try:
-        kinds = tuple(map(_kind, args))
+        kinds = tuple(map(type_of, args))
     except (ValueError, TypeError, NotImplementedError):  # Numba has no type for one
         return None
     return resolved_signature(function, fitting, kinds)
 
 
-def _kind(value):
-    """Numba's type of a value."""
+def type_of(value) -> numba.types.Type:
+    """Numba's type of a value; a ValueError or so for what Numba has none for."""
     if isinstance(value, tuple):
-        return numba.types.Tuple([_kind(each) for each in value])
+        return numba.types.Tuple([type_of(each) for each in value])
     if isinstance(value, Tensor | np.ndarray):
         dtype = numba.from_dtype(native.dtype_of(value))
         return numba.types.Array(dtype, value.ndim, "C") if value.ndim else dtype

@@ -275,6 +275,12 @@ _typing = _private(
     "a number that a call casts, as 2.7 for an int64, would not be cast in the derivative",
     "resolve_overload",
 )
+_cpu = _private(
+    "numba.core.registry.cpu_target",
+    "knows which functions have overloads for compiled code",
+    "derivatives would be of the Python code that Numba does not look at, often a stub",
+    "typing_context.refresh typing_context._lookup_global",
+)
 _FunctionCompiler = _private(
     "numba.core.dispatcher._FunctionCompiler",
     "compiles parts of kernels without wrappers and machine code of their own",
@@ -555,6 +561,14 @@ def compile_by(dispatcher, compiler_class):
     dispatcher._compiler = compiler_class(
         old.py_func, old.targetdescr, old.targetoptions, old.locals, old.pipeline_class
     )
+
+
+def overloads_of(function) -> list:
+    """What gives the implementations of a function for compiled code; none for most functions."""
+    _cpu.typing_context.refresh()
+    found = _cpu.typing_context._lookup_global(function)
+    makers = (getattr(each, "_overload_func", None) for each in getattr(found, "templates", ()))
+    return [each for each in makers if each is not None]
 
 
 def declared_signatures(dispatcher) -> list:
