@@ -178,6 +178,8 @@ def call(function, /, *args, **kwargs):
         if ours is not None:
             return _converted(ours, tuple(map(iteration.run_range, args)), kwargs)
         args = _with_lists(function, args)
+    if any(isinstance(arg, identity.Class) for arg in (*args, *kwargs.values())):
+        args, kwargs = _with_dtypes(function, args, kwargs)
     special = _special_of(function)
     if special is not None:
         for arg in args if function not in _OF_CLASSES else ():
@@ -189,6 +191,17 @@ def call(function, /, *args, **kwargs):
     if takes and not _is_users(function):
         note_sources(found, (*args, *kwargs.values()))
     return found
+
+
+def _with_dtypes(function, args, kwargs):
+    """Arguments for NumPy, to which Python's class of a number and its own are one dtype."""
+    if (
+        not isinstance(getattr(function, "__self__", None), Tensor)
+        and _library(function) != "numpy"
+    ):
+        return args, kwargs
+    given = [a.kinds[-1] if isinstance(a, identity.Class) else a for a in (*args, *kwargs.values())]
+    return given[: len(args)], dict(zip(kwargs, given[len(args) :], strict=True))
 
 
 def _going_along(function, args, kwargs):
