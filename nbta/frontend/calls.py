@@ -484,8 +484,13 @@ def is_library(function):
     return function.__code__.co_filename.startswith(LIBRARIES)
 
 
-def is_of_numpys(function):
-    """Whether a callable, and no class, is a function of NumPy or SciPy."""
+def is_call_alone(function):
+    """Whether a callable, and no class, is NumPy's or SciPy's, or a universal one of Numba's.
+
+    These have no code of their own to convert, and are called as in converted code.
+    """
+    if isinstance(function, (VECTORIZED, GENERALIZED)):
+        return True
     return not isinstance(function, type) and _library(function) in ("numpy", "scipy")
 
 
