@@ -72,7 +72,7 @@ from nbta.frontend.containers import (
     holds_tensors,
     note_whole,
 )
-from nbta.frontend.declared_types import call_declared
+from nbta.frontend.declared_types import call_declared, python_function
 from nbta.frontend.dict_items import dict_item, open_item_or
 from nbta.frontend.draws import SOURCES, copying, drawn, is_draw, with_states
 from nbta.frontend.draws import made as made_generator
@@ -573,12 +573,13 @@ def _converted(function, args, kwargs):
 
 def _compiled(function, args, kwargs):
     """A function that Numba compiles."""
+    python = python_function(function)
     if kwargs and declared_signatures(function):
-        bound = inspect.signature(function.py_func).bind(*args, **kwargs)
+        bound = inspect.signature(python).bind(*args, **kwargs)
         args, kwargs = bound.args, bound.kwargs
     if kwargs:
-        return _converted(function.py_func, args, kwargs)
-    return call_declared(function, args, lambda args: _converted(function.py_func, args, {}), call)
+        return _converted(python, args, kwargs)
+    return call_declared(function, args, lambda args: _converted(python, args, {}), call)
 
 
 def _unconverted(function, args, kwargs):

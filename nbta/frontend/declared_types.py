@@ -1,8 +1,12 @@
-"""Compiled functions with declared signatures: Numba casts the numbers that they take and give.
+"""Compiled functions with declared types: Numba casts the numbers that they take, give and bind.
 
 ``@njit("f8[:](f8, i8)")`` is compiled for these types alone. What is called with others is the
 signature that Numba's own rules choose, with each number cast to the type that is declared for it.
+``@njit(locals={"n": numba.int64})`` casts each number that is assigned to the variable.
 """
+
+import types
+import weakref
 
 import numba
 import numpy as np
@@ -10,11 +14,38 @@ import numpy as np
 from nbta.frontend import native
 from nbta.frontend.array_wrappers import ArrayWrapper
 from nbta.frontend.maybe import is_maybe
+from nbta.frontend.rewriting import declared_variables
 from nbta.graph.operation import Tensor
 from nbta.runtime.numba_private import declared_signatures, resolved_signature
 
 #: What a cast in compiled code is called in Python; the others are NumPy's scalars.
 _PYTHONS = {"bool": bool, "int64": int, "float64": float, "complex128": complex}
+
+
+#: By compiled functions with declared variables: their Python functions with codes of their own,
+#: as the same code without Numba casts nothing.
+_twins: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def python_function(function):
+    """The Python function of a compiled one, of whose code the declared variables are noted."""
+    python = function.py_func
+    kinds = {name: kind.name for name, kind in function.locals.items() if _is_numbers(kind)}
+    if not kinds:
+        return python
+    if function not in _twins:
+        around = python.__globals__, python.__name__, python.__defaults__, python.__closure__
+        twin = types.FunctionType(python.__code__.replace(), *around)
+        twin.__kwdefaults__, twin.__module__ = python.__kwdefaults__, python.__module__
+        twin.__qualname__ = python.__qualname__
+        declared_variables[twin.__code__] = kinds
+        _twins[function] = twin
+    return _twins[function]
+
+
+def declared(kind, value, call):
+    """A number that is assigned to a variable of a declared type."""
+    return _cast(value, getattr(numba.types, kind), call)
 
 
 def call_declared(function, args, run, call):
@@ -68,12 +99,16 @@ def _cast(value, kind, call):
             return value
         cast = [_cast(each, part, call) for each, part in zip(value, kind, strict=True)]
         return value._make(cast) if hasattr(value, "_make") else tuple(cast)
-    if not isinstance(kind, numba.types.Number | numba.types.Boolean) or not _is_number(value):
+    if not _is_numbers(kind) or not _is_number(value):
         return value
     dtype = np.dtype(kind.name)
     if native.dtype_of(value) == dtype:
         return value
     return call(_PYTHONS.get(dtype.name, dtype.type), value)
+
+
+def _is_numbers(kind):
+    return isinstance(kind, numba.types.Number | numba.types.Boolean)
 
 
 def _is_number(value):
