@@ -1890,7 +1890,8 @@ def _ravel(a, order="C"):
 
 
 def _copy(a):
-    return a.copy() if isinstance(a, ArrayWrapper) else NotImplemented
+    """``np.copy``, also of numbers and lists."""
+    return array(a)
 
 
 def _squeeze(a, axis=None):
