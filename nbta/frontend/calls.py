@@ -72,6 +72,7 @@ from nbta.frontend.containers import (
     holds_tensors,
     note_whole,
 )
+from nbta.frontend.declared_types import call_declared, python_function
 from nbta.frontend.dict_items import dict_item, open_item_or
 from nbta.frontend.draws import SOURCES, copying, drawn, is_draw, with_states
 from nbta.frontend.draws import made as made_generator
@@ -88,6 +89,7 @@ from nbta.frontend.math_functions import call_math, rounded
 from nbta.frontend.maybe import check_keys, is_maybe, may_be_gone, open_keys, used
 from nbta.frontend.ordering import extreme_by, in_order
 from nbta.frontend.outside import note_class, note_member, reading, see_whole, seen_by
+from nbta.frontend.overloads import implementation
 from nbta.frontend.picking import nonzero
 from nbta.frontend.pickling import Sent
 from nbta.frontend.problems import (
@@ -98,7 +100,13 @@ from nbta.frontend.problems import (
     refuse_class,
     refuse_numbas,
 )
-from nbta.frontend.raising import as_numba, check_division, check_divisor, check_integer
+from nbta.frontend.raising import (
+    as_numba,
+    check_division,
+    check_divisor,
+    check_integer,
+    is_numbas,
+)
 from nbta.frontend.ranges import Once
 from nbta.frontend.records import Record, Records, empty_records
 from nbta.frontend.source import described, no_source
@@ -132,7 +140,15 @@ from nbta.ops.numbers import Number
 from nbta.ops.random.draws import GENERATORS
 from nbta.ops.statistics import distributions
 from nbta.ops.tensor_methods import called_in_dtypes
-from nbta.runtime.numba_private import GENERALIZED, STENCIL, VECTORIZED, Dispatcher, JitClassType
+from nbta.runtime.numba_private import (
+    GENERALIZED,
+    STENCIL,
+    VECTORIZED,
+    Dispatcher,
+    JitClassType,
+    declared_signatures,
+    overloads_of,
+)
 from nbta.structure import map_leaves
 from nbta.symbolic import SymbolicTensorArray
 
@@ -168,6 +184,8 @@ def call(function, /, *args, **kwargs):
         if ours is not None:
             return _converted(ours, tuple(map(iteration.run_range, args)), kwargs)
         args = _with_lists(function, args)
+    if any(isinstance(arg, identity.Class) for arg in (*args, *kwargs.values())):
+        args, kwargs = _with_dtypes(function, args, kwargs)
     special = _special_of(function)
     if special is not None:
         for arg in args if function not in _OF_CLASSES else ():
@@ -179,6 +197,17 @@ def call(function, /, *args, **kwargs):
     if takes and not _is_users(function):
         note_sources(found, (*args, *kwargs.values()))
     return found
+
+
+def _with_dtypes(function, args, kwargs):
+    """Arguments for NumPy, to which Python's class of a number and its own are one dtype."""
+    if (
+        not isinstance(getattr(function, "__self__", None), Tensor)
+        and _library(function) != "numpy"
+    ):
+        return args, kwargs
+    given = [a.kinds[-1] if isinstance(a, identity.Class) else a for a in (*args, *kwargs.values())]
+    return given[: len(args)], dict(zip(kwargs, given[len(args) :], strict=True))
 
 
 def _going_along(function, args, kwargs):
@@ -231,7 +260,7 @@ def _called(function, args, kwargs):
     """A call by what kind of function it is."""
     if isinstance(function, Dispatcher):
         with as_numba():
-            return _converted(function.py_func, args, kwargs)
+            return _compiled(function, args, kwargs)
     if isinstance(function, identity.Class):
         return call(function.kinds[-1], *args, **kwargs)
     if is_draw(function):
@@ -461,8 +490,13 @@ def is_library(function):
     return function.__code__.co_filename.startswith(LIBRARIES)
 
 
-def is_of_numpys(function):
-    """Whether a callable, and no class, is a function of NumPy or SciPy."""
+def is_call_alone(function):
+    """Whether a callable, and no class, is NumPy's or SciPy's, or a universal one of Numba's.
+
+    These have no code of their own to convert, and are called as in converted code.
+    """
+    if isinstance(function, (VECTORIZED, GENERALIZED)):
+        return True
     return not isinstance(function, type) and _library(function) in ("numpy", "scipy")
 
 
@@ -494,6 +528,10 @@ def _plain_function(function, args, kwargs):
         return _scipy(function, args, kwargs)
     if is_library(function):
         return _foreign(function, args, kwargs)
+    if is_numbas() and (makers := overloads_of(function)):
+        found = implementation(function, makers, args, kwargs)
+        if found is not function:  # as it is of register_jitable
+            return call(found, *args, **kwargs)
     return _converted(function, args, kwargs)
 
 
@@ -537,6 +575,17 @@ def _converted(function, args, kwargs):
             return found(*args, **kwargs)
     except RecursionError as error:
         raise recursion.endless(function, error) from None
+
+
+def _compiled(function, args, kwargs):
+    """A function that Numba compiles."""
+    python = python_function(function)
+    if kwargs and declared_signatures(function):
+        bound = inspect.signature(python).bind(*args, **kwargs)
+        args, kwargs = bound.args, bound.kwargs
+    if kwargs:
+        return _converted(python, args, kwargs)
+    return call_declared(function, args, lambda args: _converted(python, args, {}), call)
 
 
 def _unconverted(function, args, kwargs):
@@ -1845,7 +1894,8 @@ def _ravel(a, order="C"):
 
 
 def _copy(a):
-    return a.copy() if isinstance(a, ArrayWrapper) else NotImplemented
+    """``np.copy``, also of numbers and lists."""
+    return array(a)
 
 
 def _squeeze(a, axis=None):

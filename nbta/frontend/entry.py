@@ -14,7 +14,7 @@ from nbta.errors import NbtaError, UnimplementedError, invalid
 from nbta.frontend import effects, native, runtime, source
 from nbta.frontend.arguments import taken_apart
 from nbta.frontend.array_wrappers import ArrayWrapper, check_apart, watched_changes, wrapped
-from nbta.frontend.calls import call, is_library, is_of_numpys, user_method
+from nbta.frontend.calls import call, is_call_alone, is_library, user_method
 from nbta.frontend.conversion import converted
 from nbta.frontend.lists import listing
 from nbta.frontend.maybe import result_of
@@ -54,7 +54,7 @@ def prepared(function, what, convert=True, outputs=(), *, for_run=False):
     if outputs and (not convert or inner is None or converted(inner) is None):
         message = f"outputs: {what} is not converted, so that it cannot fill {', '.join(outputs)}"
         raise invalid("outputs", message)
-    if not (convert and inner is None and is_of_numpys(function)):
+    if not (convert and inner is None and is_call_alone(function)):
         if not convert or inner is None:
             return _as_it_is(guarded(function, what))
         if converted(inner) is None:

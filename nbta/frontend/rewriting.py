@@ -54,6 +54,10 @@ _SAFE = (
 )  # fmt: skip
 
 
+#: By codes: the names of variables that have a type for Numba, with the names of these types.
+declared_variables = source.CodeTable()
+
+
 def converted_code(function):
     """The code of a function that asks its values where to go.
 
@@ -192,6 +196,7 @@ class _Scope:
         bound = bound_in(ast.Module(definition.body, [])) - self.globals - outer
         self.cells, self.owner = set(code.co_freevars), _class_of(code)
         self.own = bound | self.arguments
+        self.declared = declared_variables.get(code, {})
         self.outer = outer
         self.shared_with_inner = self.own & {
             each
@@ -505,7 +510,14 @@ class _Rewriter(ast.NodeTransformer):
             stores[0].value.args[0] = value
             return self._placed(node, stores)
         made = ast.Assign(targets, value)
-        return self._placed(node, [made, *stores])
+        idents = sorted(bound_in(node) & set(self._scope.declared))
+        casts = [ast.Assign([name(each, True)], self._cast(each, name(each))) for each in idents]
+        return self._placed(node, [made, *stores, *casts])
+
+    def _cast(self, ident, value):
+        """What is assigned to a variable, cast where it has a type for Numba."""
+        kind = self._scope.declared.get(ident)
+        return value if kind is None else _runtime("declared", ast.Constant(kind), value)
 
     def _target(self, target, stores):
         """What a value is assigned to; items of arrays get theirs after."""
@@ -558,7 +570,8 @@ class _Rewriter(ast.NodeTransformer):
             call = _runtime("change_attribute", operator, owner, text, value)
             return self._placed(node, [ast.Expr(call)])
         old = ast.copy_location(node.old, target)
-        made = ast.Assign([target], _runtime("in_place", operator, old, value))
+        new = self._cast(target.id, _runtime("in_place", operator, old, value))
+        made = ast.Assign([target], new)
         return self._placed(node, [made])
 
     def visit_Delete(self, node):

@@ -18,6 +18,7 @@ import numpy as np
 from nbta.errors import UnimplementedError, invalid, out_of_range
 from nbta.frontend import (
     control,
+    declared_types,
     effects,
     followed,
     iteration,
@@ -152,6 +153,7 @@ __all__ = [
     "comprehension",
     "comprehension_by",
     "compute",
+    "declared",
     "delete_attribute",
     "delete_item",
     "either",
@@ -754,6 +756,11 @@ def _is_basic(key):
         or native.is_integer(part)
         for part in parts
     )  # fmt: skip
+
+
+def declared(kind, value):
+    """What is assigned to a variable that has a type for Numba."""
+    return declared_types.declared(kind, value, call)
 
 
 def in_place(name, old, value):

@@ -267,6 +267,19 @@ Dispatcher = _private(
     "numba.core.dispatcher.Dispatcher",
     "tells users' compiled functions from others",
     "compiled programs would call them by way of Python",
+    "nopython_signatures",
+)
+_typing = _private(
+    "numba.core.typing.context.BaseContext",
+    "chooses which of its declared signatures a compiled function is called by",
+    "a number that a call casts, as 2.7 for an int64, would not be cast in the derivative",
+    "resolve_overload",
+)
+_cpu = _private(
+    "numba.core.registry.cpu_target",
+    "knows which functions have overloads for compiled code",
+    "derivatives would be of the Python code that Numba does not look at, often a stub",
+    "typing_context.refresh typing_context._lookup_global",
 )
 _FunctionCompiler = _private(
     "numba.core.dispatcher._FunctionCompiler",
@@ -548,6 +561,33 @@ def compile_by(dispatcher, compiler_class):
     dispatcher._compiler = compiler_class(
         old.py_func, old.targetdescr, old.targetoptions, old.locals, old.pipeline_class
     )
+
+
+def overloads_of(function) -> list:
+    """What gives the implementations of a function for compiled code; none for most functions."""
+    _cpu.typing_context.refresh()
+    found = _cpu.typing_context._lookup_global(function)
+    makers = (getattr(each, "_overload_func", None) for each in getattr(found, "templates", ()))
+    return [each for each in makers if each is not None]
+
+
+def declared_signatures(dispatcher) -> list:
+    """The signatures that a function is compiled for; none where each call may add another."""
+    return [] if dispatcher._can_compile else list(dispatcher.nopython_signatures)
+
+
+def resolved_signature(dispatcher, signatures, kinds):
+    """The one of some signatures that Numba calls for arguments of some types; None for none.
+
+    The layout of arrays is no matter: nbta has them in C order, and casts none of their items.
+    """
+    plain = {each.replace(args=tuple(map(_in_c_order, each.args))): each for each in signatures}
+    found = dispatcher.typingctx.resolve_overload(dispatcher.py_func, [*plain], kinds, {})
+    return plain.get(found)
+
+
+def _in_c_order(kind):
+    return kind.copy(layout="C", readonly=False) if isinstance(kind, numba.types.Array) else kind
 
 
 def forget_literals(dispatcher):

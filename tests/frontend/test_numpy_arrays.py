@@ -577,3 +577,23 @@ def test_numbers_of_arrays_of_several_items(kind):
     with pytest.raises(TypeError, match="one item"):
         f(np.array([1.0, 2.0]))
     assert f(2.0) == 3
+
+
+def copies_of_numbers(x):
+    parts = np.copy([x[0], 2.0])
+    parts[0] = 5.0
+    before = np.copy(x[1])
+    for k in range(12):
+        before = np.copy(before * x[0] + k)
+    return before * parts + np.copy(3) * x + np.copy([[1, 2], [3, 4]])[1]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_numbers_and_lists_are_copied(compiled):
+    x = np.array([0.5, 2.0])
+    found = nbta.function(copies_of_numbers, compiled=compiled)(x)
+    np.testing.assert_allclose(found, copies_of_numbers(x), rtol=1e-14)
+    steps = 1e-6 * np.eye(2)
+    central = [(copies_of_numbers(x + s) - copies_of_numbers(x - s)) / 2e-6 for s in steps]
+    jacobian = nbta.jacobian(copies_of_numbers, compiled=compiled)(x)
+    np.testing.assert_allclose(jacobian, np.transpose(central), rtol=1e-7, atol=1e-7)

@@ -82,3 +82,22 @@ def test_functions_that_ask_for_dtypes(f):
     found, expected = nbta.function(f, compiled=False)(x), f(x)
     assert found.dtype == expected.dtype
     np.testing.assert_array_equal(found, expected)
+
+
+def by_the_type_of_a_number(x, count):
+    kind = type(x)
+    made = np.empty(count, kind)
+    made[:] = x
+    made += (
+        np.zeros(count, dtype=kind) + np.full(count, x, kind) + np.array([x] * count, dtype=kind)
+    )
+    return made * np.ones(count).astype(kind) + np.issubdtype(kind, np.floating)
+
+
+@pytest.mark.parametrize("number", [1.5, 3, 1.5 + 2.0j, np.float32(1.5), np.float64(1.5)])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_type_of_a_number_is_a_dtype(number, compiled):
+    found = nbta.function(by_the_type_of_a_number, compiled=compiled)(number, 3)
+    expected = by_the_type_of_a_number(number, 3)
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)

@@ -193,3 +193,17 @@ def test_what_they_do_not_take_is_told(call, error, words):
         nbta.function(call)(X)
     said = "\n".join([str(failed.value), *getattr(failed.value, "__notes__", ())])
     assert "test_universal_functions.py" in said
+
+
+OF_NUMBAS = [(clipped, 2.0, 1.5), (clipped, X, 0.8), (polynomial, X, 2.0), (smoothed, X, X[0])]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(("f", "args"), [(f, args) for f, *args in OF_NUMBAS])
+def test_universal_functions_are_differentiated_themselves(f, args, compiled):
+    np.testing.assert_allclose(nbta.function(f, compiled=compiled)(*args), f(*args), rtol=1e-14)
+    ones = tuple(np.ones_like(a) for a in args)
+    value, slope = nbta.jvp(f, tuple(args), ones)
+    up, down = (f(*[a + step for a in args]) for step in (1e-6, -1e-6))
+    np.testing.assert_allclose(value, f(*args), rtol=1e-14)
+    np.testing.assert_allclose(slope, (up - down) / 2e-6, rtol=1e-7)
