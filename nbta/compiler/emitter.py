@@ -808,12 +808,14 @@ class _Place:
             return
         block, code = self.value, self._code
 
-        def place(dimensions, stays=False):
+        def place(dimensions, there=None):
             if not (self.keeps_shape or all(map(code.same, dimensions, block.dimensions))):
                 return None
+            if there is not None and self.is_second(there):
+                return None  # both buffers change places at the end: no item moves
             if code.is_free(block.base):
                 return block
-            return None if stays else self.beside()
+            return self.beside() if there is None else None
 
         code.destinations[tensor] = place
         for made in _made_there(tensor):  # what becomes it may be made here already
@@ -1385,7 +1387,7 @@ class Emitter(Code):
         self._left[x] -= 1
         self._keep_parts(value)
         stays = self._may_change(value.base) and self.is_free(value.base)
-        block = rule(value.dimensions, stays) if rule is not None else None
+        block = rule(value.dimensions, value if stays else None) if rule is not None else None
         if block is None and stays:
             block = value
         self._left[x] += 1

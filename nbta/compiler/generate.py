@@ -274,7 +274,7 @@ class _Place:
             code.destinations.setdefault(made, self._take)
             code.change_here(self.base)  # nothing else is ever there
 
-    def _take(self, dimensions, stays=False):
+    def _take(self, dimensions, there=None):
         if self._is_taken or self._code.level:
             return None
         self._is_taken = True

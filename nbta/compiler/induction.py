@@ -376,7 +376,29 @@ class Counts(Analysis):
         """Whether a form is proven not to be negative in all iterations that it names."""
         return self._least(number).is_natural()
 
-    def is_above(self, one: Linear, other: Linear, body: SubGraph, order: Order) -> bool:
+    def is_natural_after(
+        self, number: Linear, graph: Graph | None, body: SubGraph, order: Order
+    ) -> bool:
+        """Whether a form is proven not to be negative once a graph has run.
+
+        Each loop around the graph has run an iteration then. Where that is counted by what has
+        another value in such iterations of a body, it says nothing.
+        """
+        ran = [b for b in map(self.bound, around(graph)) if b is not None]
+        ran = [b for b in ran if not _varies(b.terms, body, order)]
+        for bound in ran:
+            number = positive(number, bound)
+        left = [number - (positive(bound, bound) - Linear(1)) for bound in ran]
+        return any(map(self.is_natural, (number, *left)))
+
+    def is_above(
+        self,
+        one: Linear,
+        other: Linear,
+        body: SubGraph,
+        order: Order,
+        after: Graph | None = None,
+    ) -> bool:
         """Whether a form is proven to be greater than another one, each at a time of its own.
 
         What a body computes has another value in each of its iterations, so that it says nothing
@@ -389,6 +411,8 @@ class Counts(Analysis):
             Of a loop.
         order : Order
             The iterations of that loop in which the forms are.
+        after : Graph, optional
+            Has been run before.
         """
         own = functools.partial(_is_own, body=body, order=order)
         low, high = (
@@ -396,10 +420,10 @@ class Counts(Analysis):
             for form in (one, other * -1)
         )
         shared = low.terms.keys() & high.terms.keys() - {Iteration(body)}
-        if any(map(own, (b for g in _graphs_of(shared) for b in around(g)))):
+        if _varies(shared, body, order):
             return False
         step = low.terms.get(Iteration(body), 0) if order is Order.LATER else 0
-        return step >= 0 and self.is_natural(low + high + (step - 1))
+        return step >= 0 and self.is_natural_after(low + high + (step - 1), after, body, order)
 
     def _least(self, number: Linear, varies: Callable = lambda graph: True) -> Linear:
         """What a form is not below in any of the iterations of some bodies: those that vary."""
@@ -528,6 +552,11 @@ def _graphs_of(atoms) -> Iterator[Graph]:
             yield atom.body
         elif not isinstance(atom, shapes.Dim):
             yield atom.tensor.graph if type(atom) is Length else atom.graph
+
+
+def _varies(atoms, body, order):
+    """Whether two accesses in a body, in such iterations, see two values of any of some atoms."""
+    return any(_is_own(b, body, order) for g in _graphs_of(atoms) for b in around(g))
 
 
 def _is_own(graph, body, order):

@@ -8,6 +8,7 @@ from nbta.compiler.array_passes import arrays_to_tensors
 from nbta.compiler.branch_reads import read_before_branches
 from nbta.compiler.checkpoint_segments import loops_of_segments
 from nbta.compiler.choices import keep_stores_whole
+from nbta.compiler.dead_stores import drop_dead_stores
 from nbta.compiler.filled_arrays import pack_arrays
 from nbta.compiler.gradient_passes import gradients_to_tensors
 from nbta.compiler.least_saved import save_least
@@ -43,8 +44,8 @@ LOWERING = (
     arrays_to_tensors, rematerialise, prune, save_least, arrays_to_tensors, gradients_to_tensors,
     share_tapes, prune, share, tapes_to_arrays, rows_of_elementwise, hoist_products,
     sum_products_outside, items_of_parts, add_items_after_loops, read_before_branches,
-    simplify_shapes, hoist, share, prune, tile, skip_zero_adjoints, separate_fills,
-    keep_stores_whole, pack_arrays,
+    simplify_shapes, hoist, share, prune, tile, skip_zero_adjoints,
+    drop_dead_stores, separate_fills, keep_stores_whole, pack_arrays,
 )  # fmt: skip
 
 

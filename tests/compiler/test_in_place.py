@@ -1024,7 +1024,11 @@ def two_loops_in_one():
     return f, plain
 
 
-@program(X, copied=[("while/body/while", "needed later"), ("AddItem",)])
+@program(
+    X,
+    copied=[("while/body/while", "needed later")],
+    backward=[("while/body/while", "needed later"), ("AddItem",)],
+)
 def an_inner_loop_and_the_array_before_it():
     """The array before the inner loop is read after it: the loop begins with a copy."""
 
