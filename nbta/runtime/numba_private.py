@@ -275,11 +275,11 @@ _typing = _private(
     "a number that a call casts, as 2.7 for an int64, would not be cast in the derivative",
     "resolve_overload",
 )
-_cpu = _private(
-    "numba.core.registry.cpu_target",
+_registry = _private(
+    "numba.core.typing.templates.builtin_registry",
     "knows which functions have overloads for compiled code",
     "derivatives would be of the Python code that Numba does not look at, often a stub",
-    "typing_context.refresh typing_context._lookup_global",
+    "globals",
 )
 _FunctionCompiler = _private(
     "numba.core.dispatcher._FunctionCompiler",
@@ -564,10 +564,13 @@ def compile_by(dispatcher, compiler_class):
 
 
 def overloads_of(function) -> list:
-    """What gives the implementations of a function for compiled code; none for most functions."""
-    _cpu.typing_context.refresh()
-    found = _cpu.typing_context._lookup_global(function)
-    makers = (getattr(each, "_overload_func", None) for each in getattr(found, "templates", ()))
+    """What gives the implementations of a function for compiled code; none for most functions.
+
+    Numba's own lookup would load all its types first, which takes half a second.
+    """
+    kinds = (kind for value, kind in _registry.globals if value is function)
+    templates = (each for kind in kinds for each in getattr(kind, "templates", ()))
+    makers = (getattr(each, "_overload_func", None) for each in templates)
     return [each for each in makers if each is not None]
 
 
