@@ -375,7 +375,7 @@ def _put_uniform(array, parts):
 
 def _attach(parent, gradient, source):
     """Let an array hold a restored gradient array, under the array's own name and number."""
-    python_calls.native(python_calls.attach_gradient)(parent._address, gradient._store)
+    python_calls.native(python_calls.attach_gradient)(parent._address, gradient._address)
     gradient._fields[FIELD.id] = parent._fields[FIELD.id]
     own = python_calls.native(python_calls.name_suffix)(parent._address)
     _put_suffix(gradient, naming.gradient_name("".join(map(chr, own)), source))

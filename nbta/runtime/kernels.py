@@ -113,7 +113,7 @@ def take_name(s, r):
 @kernel
 def create(r):
     """CREATE: INDEX is the size, COUNT the item size, LIST the flags, VALUE and RESULT the name."""
-    size, flags = r[INDEX], r[LIST]
+    size = r[INDEX]
     if size < 0:
         r[GOT] = size
         return STATUS.negative_size
@@ -124,6 +124,13 @@ def create(r):
     if store_address(s) == 0:
         r[GOT], r[EXPECTED] = size, r[COUNT]
         return STATUS.too_large
+    return give(s, r, describe(s, r))
+
+
+@kernel
+def describe(s, r):
+    """What CREATE says of a new array."""
+    size, flags = r[INDEX], r[LIST]
     if r[rq.RESULT] and not take_name(s, r):
         r[GOT], r[EXPECTED] = 1, 4 * r[rq.RESULT]
         return STATUS.too_large
@@ -145,7 +152,7 @@ def create(r):
         lie_inline(s, inline_capacity(s, s._element_bytes), s._element_bytes)
     s._size = size
     refresh(s)
-    return give(s, r)
+    return STATUS.ok
 
 
 @kernel
@@ -310,15 +317,15 @@ def new_gradient(s, r):
     if s._rank + r[RANK] > MAX_RANK:
         r[GOT] = s._rank + r[RANK]
         return STATUS.rank
-    g = new_store(room_for(rank, s._size, prepended_bytes(s, r)))
-    status = shape_gradient(s, g, r) if store_address(g) else STATUS.too_large
-    if status == STATUS.ok and not hold_gradient(s, g):
-        status = STATUS.too_large
+    g, status = new_store(room_for(rank, s._size, prepended_bytes(s, r))), STATUS.too_large
+    if store_address(g):
+        status = shape_gradient(s, g, r)
+        if status == STATUS.ok and not hold_gradient(s, g):
+            status = STATUS.too_large
+        status = give(g, r, status)
     if status == STATUS.too_large:
         r[GOT], r[EXPECTED] = s._size, prepended_bytes(s, r)
-    if status != STATUS.ok:
-        return status
-    return give(g, r)
+    return status
 
 
 @kernel

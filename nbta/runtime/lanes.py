@@ -174,10 +174,10 @@ def make_lanes(s, r):
         return STATUS.lanes_count
     lanes, status = new_store(8 * MAX_RANK), STATUS.too_large
     if store_address(lanes):
-        status = fill_lanes(s, array, lanes, r)
+        status = give(lanes, r, fill_lanes(s, array, lanes, r))
     if status == STATUS.too_large:
         r[GOT], r[EXPECTED] = count, 8
-    return status if status != STATUS.ok else give(lanes, r)
+    return status
 
 
 @kernel
@@ -205,6 +205,7 @@ def fill_lanes(s, array, lanes, r):
         lane = new_store(8 * MAX_RANK)  # its elements are in buffers, which the array may keep
         if store_address(lane) == 0:
             return STATUS.too_large
+        owners[1 + k] = lane._owner
         if s._gradient:
             status = shape_gradient_lane(s, lane, r)
         else:
@@ -215,8 +216,6 @@ def fill_lanes(s, array, lanes, r):
         if len(suffix) == 0:
             return STATUS.too_large
         put_cold_array(lane, SUFFIX, suffix)
-        owners[1 + k] = lane._owner
-        mem.retain(owners[1 + k])
     return STATUS.ok
 
 

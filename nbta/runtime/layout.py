@@ -72,11 +72,13 @@ def shape_known(s):
 
 
 @kernel
-def give(s, r):
-    """Pass a reference to a store to the caller."""
-    r[OWNER] = s._owner
-    mem.retain(r[OWNER])
-    return STATUS.ok
+def give(s, r, status):
+    """Pass the reference to a new store to the caller, or drop it where making it failed."""
+    if status == STATUS.ok:
+        r[OWNER] = s._owner
+    else:
+        mem.release(s._owner)
+    return status
 
 
 #: Bytes of an element shape pattern.

@@ -259,7 +259,7 @@ def source_points(store):
 
 def attach_gradient(store, gradient):
     """Let a store hold a gradient array, which ends its growth; 0 when there is no memory."""
-    return int(hold_gradient(store_at(store), gradient))
+    return int(hold_gradient(store_at(store), store_at(gradient)))
 
 
 def name_points(store):
@@ -319,7 +319,7 @@ _SIGNATURES = {
     gradient_owners: _ARRAY(_WORD),
     share_store: STORE(_WORD),
     source_points: types.Array(types.int32, 1, "C")(_WORD),
-    attach_gradient: _WORD(_WORD, STORE),
+    attach_gradient: _WORD(_WORD, _WORD),
     name_points: types.Array(types.int32, 1, "C")(_WORD),
     name_suffix: types.Array(types.int32, 1, "C")(_WORD),
     put_suffix: _WORD(_WORD, _WORD, _WORD),

@@ -21,7 +21,16 @@ from functools import cache
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import box, intrinsic, models, register_model, unbox
+from numba.extending import (
+    box,
+    infer_getattr,
+    intrinsic,
+    lower_getattr_generic,
+    lower_setattr_generic,
+    models,
+    register_model,
+    unbox,
+)
 
 from nbta.runtime import memory as mem
 from nbta.runtime import settings
@@ -30,6 +39,7 @@ from nbta.runtime.memory import INT64, kernel
 from nbta.runtime.numba_private import (
     BOX_FIELDS,
     BOX_OWNER,
+    AttributeTemplate,
     Box,
     ClassBuilder,
     InstanceModel,
@@ -206,6 +216,55 @@ class Store:
 STORE = Store.class_type.instance_type
 
 
+class BorrowedStoreType(types.Type):
+    """A store in kernels: its address alone. Whoever runs a kernel holds a reference meanwhile.
+
+    An instance of the jitclass brings its owner along, which Numba counts a reference to in each
+    function that takes one.
+    """
+
+    def __init__(self):
+        super().__init__("nbta.BorrowedStore")
+
+
+BORROWED = BorrowedStoreType()
+
+
+@register_model(BorrowedStoreType)
+class _BorrowedStoreModel(models.PrimitiveModel):
+    def __init__(self, manager, kind):
+        super().__init__(manager, kind, INT64.as_pointer())
+
+
+@infer_getattr
+class _FieldsOfStores(AttributeTemplate):
+    key = BorrowedStoreType
+
+    def generic_resolve(self, store, name):
+        """All fields are int64."""
+        return types.int64 if name[1:] in HEADER else None
+
+
+def _place(builder, store, number):
+    """Pointer to a field by its number."""
+    return builder.gep(store, [number], inbounds=True)
+
+
+def _named_place(builder, store, name):
+    return _place(builder, store, INT64(getattr(FIELD, name[1:])))
+
+
+@lower_getattr_generic(BorrowedStoreType)
+def _get_field(context, builder, kind, store, name):
+    return builder.load(_named_place(builder, store, name))
+
+
+@lower_setattr_generic(BorrowedStoreType)
+def _set_field(context, builder, sig, args, name):
+    store, value = args
+    builder.store(value, _named_place(builder, store, name))
+
+
 @kernel
 def _finalize_store(fields):
     """Give back what a store holds, when its last user is gone."""
@@ -251,13 +310,16 @@ def room_for(rank, slots, unit):
 
 @kernel
 def new_store(nbytes):
-    """An empty store of unknown rank with so much room; one at address 0 without memory."""
+    """An empty store of unknown rank with so much room; one at address 0 without memory.
+
+    Whoever asks for it has the one reference that there is, in `_owner`.
+    """
     total = 8 * FIELD.dimension0 + nbytes
     owner = mem.allocate_finalized(total, _finalize_store) if may_allocate() else 0
     if owner == 0:
         return store_at(0)
     mem.clear_bytes(mem.owner_payload(owner), total)
-    s = store_of_owner(owner)
+    s = store_at(mem.owner_payload(owner))
     s._owner, s._end = owner, mem.owner_payload(owner) + total
     s._rank = -1
     return s
@@ -265,20 +327,27 @@ def new_store(nbytes):
 
 @intrinsic
 def store_at(typingctx, address):
-    """The store whose fields lie at an address (a borrowed reference)."""
+    """The store whose fields lie at an address."""
 
     def codegen(context, builder, sig, args):
-        instance = context.make_helper(builder, STORE)
-        instance.meminfo = cgutils.get_null_value(instance.meminfo.type)
-        instance.data = builder.inttoptr(args[0], instance.data.type)
-        return instance._getvalue()
+        return builder.inttoptr(args[0], INT64.as_pointer())
 
-    return STORE(types.int64), codegen
+    return BORROWED(types.int64), codegen
+
+
+@intrinsic
+def store_address(typingctx, store):
+    """Address of a store's fields."""
+
+    def codegen(context, builder, sig, args):
+        return builder.ptrtoint(args[0], INT64)
+
+    return types.int64(BORROWED), codegen
 
 
 @intrinsic
 def store_of_owner(typingctx, owner):
-    """The store after an owner; takes over one reference."""
+    """The store after an owner, for Python; takes over one reference."""
 
     def codegen(context, builder, sig, args):
         instance = context.make_helper(builder, STORE)
@@ -291,32 +360,14 @@ def store_of_owner(typingctx, owner):
 
 
 @intrinsic
-def store_address(typingctx, store):
-    """Address of a store's fields."""
-
-    def codegen(context, builder, sig, args):
-        instance = context.make_helper(builder, STORE, value=args[0])
-        return builder.ptrtoint(instance.data, INT64)
-
-    return types.int64(STORE), codegen
-
-
-def _field_pointer(context, builder, store, first, axis):
-    """Pointer to one of a run of int64 fields (the dimensions) by a run-time number."""
-    instance = context.make_helper(builder, STORE, value=store)
-    base = builder.bitcast(instance.data, ir.IntType(64).as_pointer())
-    return builder.gep(base, [builder.add(axis, INT64(first))])
-
-
-@intrinsic
 def get_dimension(typingctx, store, axis):
     """Dimension of the element shape along an axis."""
 
     def codegen(context, builder, sig, args):
-        first = FIELD.dimension0
-        return builder.load(_field_pointer(context, builder, args[0], first, args[1]))
+        store, axis = args
+        return builder.load(_place(builder, store, builder.add(axis, INT64(FIELD.dimension0))))
 
-    return types.int64(STORE, types.int64), codegen
+    return types.int64(BORROWED, types.int64), codegen
 
 
 @intrinsic
@@ -324,11 +375,12 @@ def set_dimension(typingctx, store, axis, value):
     """Change the dimension of the element shape along an axis."""
 
     def codegen(context, builder, sig, args):
-        first = FIELD.dimension0
-        builder.store(args[2], _field_pointer(context, builder, args[0], first, args[1]))
+        store, axis, value = args
+        place = _place(builder, store, builder.add(axis, INT64(FIELD.dimension0)))
+        builder.store(value, place)
         return context.get_dummy_value()
 
-    return types.void(STORE, types.int64, types.int64), codegen
+    return types.void(BORROWED, types.int64, types.int64), codegen
 
 
 @kernel

@@ -242,7 +242,7 @@ from nbta.runtime import python_calls
 from nbta.kernels import ahead, matrices
 
 calls = python_calls.ROUTINES
-some = calls[python_calls.take_bytes], calls[python_calls.attach_gradient]
+some = calls[python_calls.take_bytes], calls[python_calls.share_store]
 for routine in (*some, matrices.FUNCTIONS["gemm_float32"]):
     ahead._make_file(Path(sys.argv[1]), *ahead._lowered(routine))
 """

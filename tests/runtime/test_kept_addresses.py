@@ -23,7 +23,8 @@ from nbta.runtime import entry_points, python_calls, settings
 from nbta.runtime import request as rq
 from nbta.runtime.cold_fields import FAILED, FAILED_AT, cold_address
 from nbta.runtime.memory import array_at
-from nbta.runtime.store import FIELD, HEADER, store_at
+from nbta.runtime.numba_private import cpu_target
+from nbta.runtime.store import BORROWED, FIELD, HEADER, STORE, store_at
 
 SOURCES = Path(nbta.__file__).parent
 PAGE = SOURCES.parent / "docs" / "design_notes" / "kept_addresses.md"
@@ -162,6 +163,78 @@ def one_after_another(n, m):
 def test_fields_in_registers_are_those_of_living_stores():
     for n in (3, 40):
         assert one_after_another(n, 30) == one_after_another.py_func(n, 30)
+
+
+@njit
+def last_uses(n):
+    """Arrays that nobody uses after kernels made, grew, looked up or read them."""
+    total = 0.0
+    for k in range(n):
+        a = nbta.TensorArray(np.float64, 0, True, element_shape=(2,))
+        for i in range(5):
+            a.append(np.full(2, float(i + k)))
+        total += a.stack()[4, 0]
+        b = nbta.TensorArray(np.float64, 0, True, element_shape=(2,))
+        b.write(40, np.full(2, float(k)))
+        g = nbta.TensorArray(np.float64, 1, element_shape=(2,)).write(0, np.ones(2)).grad("s")
+        total += g.write(0, np.full(2, 3.0)).read(0)[0]
+        c = nbta.TensorArray(np.float64, 0, True, element_shape=(None,), infer_shape=False)
+        for i in range(3):
+            c.append(np.full(i, 1.0))
+        c.close()
+        other = np.full(64, -1.0)  # where an array may have been
+        total += other[k % 64]
+    return total
+
+
+def test_stores_live_as_long_as_kernels_use_them():
+    _nrt_python.memsys_enable_stats()
+    try:
+        before = None
+        for _ in range(3):
+            assert last_uses(50) == sum(4.0 + k + 3.0 - 1.0 for k in range(50))
+            now = in_use()
+            assert before in (None, now)
+            before = now
+    finally:
+        _nrt_python.memsys_disable_stats()
+
+
+def test_stores_that_could_not_be_made_whole_are_dropped():
+    """Of arrays, gradient arrays and lanes, by each allocation that fails on the way."""
+    forward = growing().append(np.ones(3))
+    gradients = forward.grad("kept")
+    made = [
+        lambda: nbta.TensorArray("float64", 500, element_shape=(3,), tensor_array_name="x"),
+        lambda: growing().append(np.ones(3)).grad("s"),
+        lambda: growing().append(np.ones(3)).lanes(3),
+        lambda: gradients.lanes(2),
+    ]
+    _nrt_python.memsys_enable_stats()
+    try:
+        for make in made:
+            make()  # what it finds or compiles once
+            before, failed = in_use(), 0
+            while True:
+                settings.put(settings.ALLOCATIONS_LEFT, failed)
+                try:
+                    make()
+                except nbta.errors.ResourceExhaustedError:
+                    failed += 1
+                else:
+                    break
+                finally:
+                    settings.put(settings.ALLOCATIONS_LEFT, -1)
+            assert failed
+            assert in_use() == before
+    finally:
+        _nrt_python.memsys_disable_stats()
+
+
+def test_kernels_count_no_references_to_stores():
+    models = cpu_target.target_context.data_model_manager
+    assert models[STORE].contains_nrt_meminfo()
+    assert not models[BORROWED].contains_nrt_meminfo()
 
 
 @row("elements and states")
