@@ -339,9 +339,7 @@ def items_of_search(make):
     """The items of a generator expression in ``any`` or ``all``, which may end before the last."""
 
     def is_early(found):
-        return (isinstance(found, Listing) and found.array is not None) or any(
-            map(control.is_traced, found)
-        )
+        return control.is_filled(found) or any(map(control.is_traced, found))
 
     return effects.early("any() or all()", make, is_early)
 

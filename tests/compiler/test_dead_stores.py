@@ -2,8 +2,11 @@
 
 import re
 
+import grid_programs
 import numpy as np
 import pytest
+from frontend_random import built
+from fuzz.ways import executed
 from test_saved_around import hold
 
 import nbta
@@ -155,3 +158,29 @@ def test_adjoints_that_are_read_again_are_set_to_zero(f):
     gradient = nbta.value_and_grad(f, (0, 1), compiled=True)
     gradient(*arguments(9))
     assert "drop_dead_stores" not in gradient.explain()
+
+
+def check_program(seed, machine_code=False):
+    """A random program by both executors, where the arrays have two lengths."""
+    f, _ = built(grid_programs.program(seed))
+    fast, slow = (nbta.value_and_grad(f, (0, 1), compiled=how) for how in (True, False))
+    for given in (arguments(7), arguments(12)):
+        with executed(machine_code):
+            value, slopes = fast(*given)
+        expected, others = slow(*given)
+        np.testing.assert_allclose(value, expected, rtol=1e-10)
+        np.testing.assert_allclose(value, f(*given), rtol=1e-10)
+        for one, other in zip(slopes, others, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-11)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_programs(seed):
+    check_program(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(100, 160, 10))
+def test_many_random_programs(first):
+    for seed in range(first, first + 10):
+        check_program(seed, machine_code=seed % 4 == 0)
