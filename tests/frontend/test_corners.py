@@ -18,7 +18,7 @@ NOT_YET = {
     "counted_by_text": "the text of a value",
     "added_lists": "'kept' is list that a loop fills before an iteration",
     "cleared_list": "the number of items of a list is",
-    "caught": "this line may raise ValueError",
+    "caught": "this line raises ValueError in this run",
     "same_object": "whether two arrays are the same",
     "reshaped_copies": "make one of the two a copy",
     "view_that_a_loop_carries": "make one of the two a copy",
