@@ -23,6 +23,7 @@ from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import Branch, Loop, Variable, is_branch, is_loop
 from nbta.ops.core.shaping import SHAPE, SIZE
 from nbta.ops.indexing.items import GETITEM, SET_ITEM
+from nbta.tuning import FOLLOWED_ACCESSES
 
 
 @contract(requires=[Fact.RANKS])
@@ -36,7 +37,7 @@ def drop_dead_stores(program: Program) -> Program:
         if op.record is SET_ITEM
         and _body_of_loop(op.graph)
         and op.outputs[0].spec.rank
-        and _is_checked(op, counts)
+        and _is_checked(op, counts, access)
         and _is_dead(op, counts, access)
     ]
     for op in found:
@@ -49,18 +50,17 @@ def _body_of_loop(graph):
     return owner is not None and is_loop(owner) and graph is Loop(owner).body
 
 
-def _is_checked(op, counts):
+def _is_checked(op, counts, access):
     """Whether the store is of one item, and what it would refuse is refused without it."""
     if any(isinstance(index, slice) for index in indices_of(op)):
         return False
-    others = (o for o in op.graph.operations if o.record is GETITEM)
-    read = any(o.inputs[0].spec.rank and _is_of(o, op) and is_same_item(o, op) for o in others)
+    others = access.users(op.graph)[op.inputs[0]]  # of the version that it changes
+    read = any(o is not None and o.record is GETITEM and _reads_same(o, op) for o in others)
     return read or is_within(counts, op)
 
 
-def _is_of(read, store):
-    """Whether an operation reads the version that another one changes."""
-    return read.inputs[0] is store.inputs[0]
+def _reads_same(read, store):
+    return read.inputs[0] is store.inputs[0] and is_same_item(read, store)
 
 
 class _Read(NamedTuple):
@@ -84,7 +84,8 @@ class _Read(NamedTuple):
 def _is_dead(op, counts, access):
     """Whether nothing reads what an operation stores."""
     try:
-        return all(_misses(read, op, counts) for read in _reads_after(op, access))
+        reads = enumerate(_reads_after(op, access))
+        return all(n < FOLLOWED_ACCESSES and _misses(read, op, counts) for n, read in reads)
     except _UnknownError:
         return False
 
@@ -138,6 +139,8 @@ class _Versions(NamedTuple):
         """The reads of a version, and of those made of it in a graph; the places of its results."""
         found, users = [version], self.access.users(graph)
         for version in found:
+            if len(found) > FOLLOWED_ACCESSES:
+                raise _UnknownError
             for op in {user: None for user in users.get(version, ()) if user is not None}:
                 made = yield from self._by_user(op, version)
                 found += [t for t in made if not any(t is other for other in found)]

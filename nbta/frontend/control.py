@@ -1377,7 +1377,7 @@ def _dtype(leaf):
 
 
 def _are_of_two_dtypes(one, other):
-    """Whether they are arrays that go together in no dtype, as for Numba.
+    """Whether they are arrays, or one is, and have two dtypes.
 
     In NumPy each has its own, by which is rounded, wrapped around and cut off what is computed
     from it and assigned to its items.
@@ -1811,8 +1811,8 @@ def _with_test_in_body(test, body, flags, names, get, set_, changed):
             set_(values[1:])
 
     state = ("the end", *names), get_all, set_all
-    code = tested.__code__  # by which loops are known
-    tested.__code__ = code.replace(co_name=f"{code.co_name} of {body.__code__}")
+    code = tested.__code__  # by which loops are known: another one for each body
+    tested.__code__ = code.replace(co_consts=(*code.co_consts, body.__code__))
     while_(_constantly(True), tested, lambda: (ended, *flags()), *state, changed)
 
 
