@@ -193,6 +193,7 @@ class Manager:
         """A program after some passes, which may change it."""
         for step in steps:
             program = self.step(step, program)
+        verify_change(program)
         return program
 
     def skip(self, count: int) -> None:
@@ -222,7 +223,8 @@ class Manager:
             facts["after"] = _as_it_is(program)
         self._facts = self._facts & said.preserves | said.establishes
         self._settle(step, said, program)
-        verify_change(program)
+        if verifier.EACH_PASS:
+            verify_change(program)
         self._tell(step, program)
         return program
 
@@ -238,7 +240,7 @@ class Manager:
                 del program.analyses[kind]
                 continue
             held.state, held.is_compared = now, False
-            if verifier.DEBUG and kind in said.preserves:
+            if verifier.EACH_PASS and kind in said.preserves:
                 _compare(held, program, f"after pass {self._number}, {step.__name__}")
 
     def _tell(self, step, program):
@@ -297,7 +299,7 @@ def analysis(kind: type[Analysis], graph: Graph) -> Analysis:
     if held is None or held.state != _state(program):
         found = kind(program)  # may ask for others
         held = program.analyses[kind] = _Held(found, _state(program))
-    elif verifier.DEBUG and not held.is_compared:
+    elif verifier.EACH_PASS and not held.is_compared:
         _compare(held, program, "when it is used again")
         held.is_compared = True
     return held.found

@@ -38,6 +38,9 @@ def verify(graph: Graph) -> None:
 
 #: Whether graphs are verified after all that nbta itself builds or changes.
 DEBUG = os.environ.get("NBTA_DEBUG") == "1"
+#: Whether also after each pass, where analyses are compared, and not only after a row of passes:
+#: a third of the time of compiling small programs, which most tests do not take.
+EACH_PASS = DEBUG
 
 
 def verify_change(graph: Graph) -> None:

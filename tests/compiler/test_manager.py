@@ -8,15 +8,29 @@ from nbta.compiler import manager, pipeline
 from nbta.compiler.adjoint_loop_fusion import fuse_adjoint_loops
 from nbta.compiler.generate import generate
 from nbta.compiler.induction import Counts
-from nbta.compiler.manager import BrokenPassError, Fact, Settings, analysis, contract, using
+from nbta.compiler.manager import (
+    BrokenPassError,
+    Fact,
+    Settings,
+    analysis,
+    contract,
+    using,
+    watching,
+)
 from nbta.compiler.program import changes, extract
 from nbta.compiler.rematerialisation import rematerialise
 from nbta.compiler.tapes import Tapes
 from nbta.graph import verifier
 from nbta.graph.graph import Analysis, running
+from nbta.graph.verifier import BrokenGraphError
 from nbta.ops.arrays.tensor_arrays import READ
 from nbta.ops.loops.aliases import ArrayUses
 from nbta.structure import leaves
+
+
+@pytest.fixture(autouse=True)
+def _each_pass(monkeypatch):
+    monkeypatch.setattr(verifier, "EACH_PASS", True)
 
 
 def recurrence(w, x):
@@ -140,7 +154,7 @@ def test_an_analysis_is_computed_once_until_the_program_changes(kind):
 
 @by_program
 def test_no_analysis_is_computed_twice_for_the_same_program(function, monkeypatch):
-    monkeypatch.setattr(verifier, "DEBUG", False)  # which computes them again to compare
+    monkeypatch.setattr(verifier, "EACH_PASS", False)  # which computes them again to compare
     made, begin = [], Analysis.__init__
 
     def noted(self, graph):
@@ -190,6 +204,26 @@ def test_a_pass_that_does_not_preserve_what_it_says_is_named():
     match = "ArrayUses .* out of date after pass 1, moving: users is"
     with pytest.raises(BrokenPassError, match=match):
         manager.Manager().run([step], two_reads())
+
+
+@pytest.mark.parametrize(("each", "ended"), [(True, 0), (False, 2)])
+def test_a_program_is_verified_after_each_pass_or_after_the_last(monkeypatch, each, ended):
+    def renaming(program):
+        one, other = program.operations[:2]
+        one.name = other.name
+        return program
+
+    def idle(program):
+        return program
+
+    monkeypatch.setattr(verifier, "EACH_PASS", each)
+    steps, heard = [contract()(renaming), contract()(idle)], []
+    with (
+        watching(lambda number, step, program: heard.append(number)),
+        pytest.raises(BrokenGraphError, match="another operation has this name"),
+    ):
+        manager.Manager().run(steps, small_program())
+    assert len(heard) == ended
 
 
 def test_an_analysis_that_a_pass_preserves_stays():

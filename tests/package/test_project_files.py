@@ -75,7 +75,7 @@ def test_the_command_for_the_documentation_is_run_word_for_word():
 
 
 def test_workflows_check_what_ci_checks():
-    """The style checks of .ci/run, and an eighth of the slow tests by the commit's hash."""
+    """The style checks of .ci/run, and a sixteenth of the slow tests by the commit's hash."""
     script = text(".ci/run")
     parts = re.findall(r'^part "[^"]+" ((?:ruff|mypy|codespell).*)$', script, re.MULTILINE)
     assert len(parts) == 5
