@@ -4,6 +4,8 @@ In the smoke suite (``-m smoke``) Python runs generated source, as LLVM would ta
 a test that is about machine code has ``@pytest.mark.machine_code``.
 """
 
+import re
+from collections import Counter
 from itertools import count
 from zlib import crc32
 
@@ -55,9 +57,19 @@ def pytest_collection_modifyitems(config, items):
 
 
 def _mark(items):
-    """Mark all but one of n cases as slow, and one of n quick ones as of the smoke suite."""
+    """Mark all but one of n cases as slow, and one of n quick ones as of the smoke suite.
+
+    Of a case for each executor (``compiled=False`` and ``True``) one is quick, drawn by its name.
+    """
     numbers, quick = {}, {}
+    executors = Counter(case for item in items if (case := _case(item)) is not None)
     for item in items:
+        case = _case(item)
+        if (
+            executors[case] == 2
+            and crc32(str(case).encode()) % 2 == item.callspec.params["compiled"]
+        ):
+            item.add_marker("slow")
         if item.path.name in SLOW_PAGES:
             item.add_marker("slow")
         mark = item.get_closest_marker("slow_but_every")
@@ -68,6 +80,15 @@ def _mark(items):
             continue
         if _is_chosen(_number(quick, item), mark.args[0]):
             item.add_marker("smoke")
+
+
+def _case(item):
+    """What tests of one case by both executors have in common; None for other tests."""
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    if type(params.get("compiled")) is not bool:
+        return None
+    others = [v for name, v in params.items() if name != "compiled" and type(v) is bool]
+    return re.sub(r"\b(False|True)\b", "", item.nodeid), *others
 
 
 def _number(numbers, item):
