@@ -384,6 +384,8 @@ class Counts(Analysis):
         Each loop around the graph has run an iteration then. Where that is counted by what has
         another value in such iterations of a body, it says nothing.
         """
+        if self.is_natural(number):
+            return True
         ran = [b for b in map(self.bound, around(graph)) if b is not None]
         ran = [b for b in ran if not _varies(b.terms, body, order)]
         for bound in ran:
@@ -414,6 +416,8 @@ class Counts(Analysis):
         after : Graph, optional
             Has been run before.
         """
+        if not (one.terms or other.terms):
+            return one.constant > other.constant
         own = functools.partial(_is_own, body=body, order=order)
         low, high = (
             self._least(form, lambda b: own(b) and (b is not body or order is Order.ANY))

@@ -234,6 +234,7 @@ def test_values_are_those_of_jacobian(f, compiled):
         np.testing.assert_allclose(found.toarray(), want, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("f", EXACT, ids=named)
 def test_patterns_have_no_more_items_than_some_value_needs(f):
     want = sum(dense(f, RNG.normal(size=12)) != 0 for _ in range(12)) > 0
@@ -291,6 +292,7 @@ def check_pattern(seed):
         np.testing.assert_allclose(sparse(x).toarray(), want, rtol=1e-9, atol=1e-12, err_msg=text)
 
 
+@pytest.mark.slow_but_every(4)
 @pytest.mark.filterwarnings("ignore::nbta.PerformanceWarning")
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs_of_arrays(seed):

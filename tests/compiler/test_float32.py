@@ -276,7 +276,7 @@ def single(result):
     return {np.asarray(value).dtype.name for value in leaves(result)} == {"float32"}
 
 
-@pytest.mark.slow_but_every(2)
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize(("name", "call", "value"), CASES)
 def test_float32_stays(name, call, value):
     total = lambda x: nbta.add_n([nbta.sum(y) * 0.5 for y in leaves(call(x))])  # noqa: E731

@@ -1119,6 +1119,7 @@ def test_values(name):
     compare(found, PROGRAMS[name].expected())
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_gradients(name):
     made = PROGRAMS[name]

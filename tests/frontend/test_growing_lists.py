@@ -186,7 +186,7 @@ def test_a_list_from_outside_of_a_function_that_a_loop_is_given():
         nbta.function(f)(lists.X)
 
 
-@pytest.mark.slow_but_every(4)
+@pytest.mark.slow
 def test_in_a_loop_with_checkpoints():
     def f(x):
         def body(i, s):

@@ -439,7 +439,7 @@ def test_second_derivatives(family, name):
     check_grads(lambda v, m, t: function(v * v, m * m, t * t), given())
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(6)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_compiled_gradients_are_those_of_the_reference(family):
     family = differentiable(family)

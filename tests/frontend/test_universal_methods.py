@@ -99,6 +99,7 @@ def taken(function, x):
     return found
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("code", "dl?b")
 @pytest.mark.parametrize("name", BINARY)
 def test_each_call_gives_numpys(name, code):

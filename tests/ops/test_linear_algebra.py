@@ -85,6 +85,7 @@ def products(a, stack, b, v):
     )  # fmt: skip
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_products(dtype):
     agrees(products, *as_dtype(dtype, A, STACK, B, V), rtol=tolerance(dtype))
@@ -191,7 +192,7 @@ def test_gradients_of_triangles():
     assert_native(nbta.grad(lambda a, b: np.sum(solved(a, b))), DEFINITE, B)
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(6)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("shape", [(0, 0), (2, 0, 0), (0, 2, 2), (1, 1), (2, 3, 3), (49, 49)])
 def test_gradients_of_factors_by_both_executors(shape, dtype):

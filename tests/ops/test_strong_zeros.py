@@ -24,6 +24,7 @@ def points(count):
     return [np.array(each) for each in zip(*itertools.product(POINTS, repeat=count), strict=True)]
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
 def test_a_zero_stays_zero(record, compiled):
@@ -215,6 +216,7 @@ def broken(kind, place, bad, dtype):
     return loss, given, mended
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize(("bad", "dtype"), [(np.inf, "float64"), (np.nan, "complex64")])
 @pytest.mark.parametrize("kind", PRODUCTS)
