@@ -1416,6 +1416,7 @@ def test_a_signal_ends_a_long_loop_of_short_calls(nogil):
     assert run(1.0, 1000) == 1000
 
 
+@pytest.mark.slow
 def test_the_page_about_it_runs():
     page = Path(__file__).parents[2] / "docs" / "call_in_njit.md"
     cells = re.findall(r"^```{code-cell} ipython3\n(.*?)^```$", page.read_text(), re.M | re.S)

@@ -676,6 +676,7 @@ def rows_after_an_empty_slot(x):
     return loop(length(x), outer, 0.3)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.smoke_every(5)
 @pytest.mark.parametrize("name", NESTS)
 def test_first_order(name):
@@ -960,6 +961,7 @@ def compiled_with(f, rows, steps, second=False):
     return found, expected, session
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(3,), (17,), (2, 3)])
 @pytest.mark.parametrize("f", [moved_rows, moved_until], ids=lambda f: f.__name__)
@@ -1047,7 +1049,7 @@ AROUND = {
 }  # fmt: skip
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(6)
 @pytest.mark.parametrize("place", AROUND)
 def test_second_derivatives_of_loops_over_rows_of_several_lengths_in_branches(place, tmp_path):
     lines = ["total = 0.0"]

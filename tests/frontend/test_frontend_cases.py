@@ -72,7 +72,7 @@ def test_first_derivatives_compiled(case):
     held(case, lambda: first_order(case, True))
 
 
-@pytest.mark.slow_but_every(16)
+@pytest.mark.slow_but_every(32)
 @pytest.mark.parametrize("case", [each for each in EACH if each.values[0].order > 1])
 def test_second_derivatives(case):
     def check():

@@ -38,6 +38,7 @@ INTEGRALS = {
 }
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("count", [2, 3, 4, 5, 6, 7])
 @pytest.mark.parametrize("name", INTEGRALS)
 def test_integrals(name, count):
@@ -46,6 +47,7 @@ def test_integrals(name, count):
     _check(lambda y, x: of_points(y, x=x), Y[:count], X[:count])
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("axis", [0, 1, -1, -2])
 @pytest.mark.parametrize("name", INTEGRALS)
 def test_integrals_along_axes(name, axis):
@@ -63,6 +65,7 @@ def test_convolutions(function, mode):
     _check(lambda a: function(a, W[:2], mode=mode), Y)
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("orders", [(1, 1), (3, 1), (1, 2), (2, 3), (3, 2)])
 def test_filters(orders):
     b, a = W[: orders[0]], np.array([2.0, -0.6, 0.1])[: orders[1]]

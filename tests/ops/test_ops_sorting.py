@@ -141,6 +141,7 @@ def parted(x, kth, axis):
     return np.moveaxis(order, -1, axis)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kth", [0, -1, (5, 2), (-3, 5, 5), tuple(range(3, 90))[::-1]], ids=str)
 def test_partitions_keep_the_order_between_places(dtype, kth):
@@ -192,6 +193,7 @@ def test_a_run_decides_the_place_of_a_partition(compiled, partition, axis):
             found(x, 20.0)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", DTYPES[:-1])
 @pytest.mark.parametrize("shape", [(1,), (7,), (300,), (4, 60), (2, 3, 25)])
 def test_places_of_few_items_are_those_of_a_stable_sort(dtype, shape):
