@@ -107,6 +107,7 @@ def test_every_operation_at_once():
         raw_ops.TensorArrayReadV3(handle, 0, np.float32(0), "float64")
 
 
+@pytest.mark.slow
 def test_every_operation_in_compiled_code():
     found, handle = njit(every_operation)()
     check(found, ("float64", "int64"))  # Numba gives Python's integers
@@ -401,6 +402,7 @@ def fill(handle, flow, values):
     return flow
 
 
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float32", "complex128"])
 @pytest.mark.parametrize("shape", [(), (2,), (2, 0, 3)])
 def test_elements_of_each_dtype_and_shape(dtype, shape):

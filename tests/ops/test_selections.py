@@ -101,7 +101,7 @@ def made(place, choice, value, folder):
     return written(folder, "import numpy as np\n" + APART + PLACES[place].format(choice=body))
 
 
-@pytest.mark.slow_but_every(4)
+@pytest.mark.slow_but_every(12)
 @pytest.mark.parametrize(("place", "choice", "value"), list(product(PLACES, CHOICES, VALUES)))
 def test_gradients_are_those_of_all_adjoint_iterations(place, choice, value, tmp_path, monkeypatch):
     f = made(place, choice, value, tmp_path)
@@ -122,6 +122,7 @@ def test_gradients_are_those_of_all_adjoint_iterations(place, choice, value, tmp
                 np.testing.assert_allclose(by_weight, slopes[1], rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("choice", CHOICES)
 def test_second_derivatives(choice, tmp_path):
     f = made("rows", choice, "function", tmp_path)
