@@ -20,7 +20,7 @@ import math
 import operator
 import threading
 import types
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,6 +32,7 @@ from nbta.control.control_flow import cond
 from nbta.dtypes import check_plain
 from nbta.errors import InvalidArgumentError, invalid
 from nbta.frontend import native, picking
+from nbta.frontend.awaited import is_repeated
 from nbta.frontend.naturals import is_natural
 from nbta.frontend.problems import at_line, here
 from nbta.graph.graph import current, lies_in
@@ -42,6 +43,7 @@ from nbta.ops.axes.diagonals import diagonal
 from nbta.ops.axes.places import compress
 from nbta.ops.axes.sorting import sort
 from nbta.ops.core import arithmetic
+from nbta.ops.core.checks import assert_holds, order_now
 from nbta.ops.core.dimensions import as_shape
 from nbta.ops.core.dispatch import as_tensor, constant_in, nearest
 from nbta.ops.core.filling import arange, fill
@@ -1155,11 +1157,14 @@ class ArrayWrapper(Tensor):
     def squeeze(self, axis=None):
         """The view without axes of one item."""
         dimensions = self.shape
-        axes = range(self.ndim) if axis is None else normalized_axes(axis, self.ndim)
-        axes = {n for n in axes if axis is not None or bool(dimensions[n] == 1)}
-        if any(bool(dimensions[n] != 1) for n in axes):
-            message = f"{here()}: squeeze: an axis of {self.spec} has other than one item"
-            raise invalid("shape", message)
+        if axis is None:
+            what = "squeeze: an axis has one item, which only the run knows; name the axes in axis="
+            axes = {n for n in range(self.ndim) if not _expected(dimensions[n] != 1, what)}
+        else:
+            axes = normalized_axes(axis, self.ndim)
+            what = f"squeeze: an axis of {self.spec} has other than one item"
+            if not all(_expected(dimensions[n] == 1, what) for n in axes):
+                raise invalid("shape", f"{here()}: {what}")
         return self[tuple(0 if n in axes else slice(None) for n in range(self.ndim))]
 
     def expand_dims(self, axis):
@@ -1336,6 +1341,18 @@ def normalized_axes(axis, rank, may_repeat=False):
         raise at_line(error) from None
 
 
+def _expected(holds, what) -> bool:
+    """Whether lengths are as they should be; where only the run knows, it fails if they are not."""
+    if not isinstance(holds, numbers.Number):
+        return bool(holds)
+    holds.ask_again()
+    if not is_repeated():
+        order = order_now()
+        error = invalid("shape", f"{here()}: {what}")
+        order.token = assert_holds(order.token, holds, error)
+    return True
+
+
 class NoAttributeError(InvalidArgumentError, AttributeError):
     """NumPy's arrays have an attribute, and those that are traced have not."""
 
@@ -1395,6 +1412,21 @@ def _rank_of(key, rank):
     return max(rank, 0)
 
 
+def _deepest(graph, values):
+    """The graph being built, or the body around which it is where a value is of that body.
+
+    Like its array, a view of a body has a shape outside, too, but no value.
+    """
+    if isinstance(values, slice):
+        values = values.start, values.stop, values.step
+    if isinstance(values, tuple | list):
+        for value in values:
+            graph = _deepest(graph, value)
+    elif graph is not None and isinstance(values, Tensor) and not native.is_known(values):
+        graph = graph if lies_in(graph, values.graph) else values.graph
+    return graph
+
+
 class View(ArrayWrapper):
     """A part of an array, or all of it in another order, that stays the array's."""
 
@@ -1424,7 +1456,9 @@ class View(ArrayWrapper):
             not isinstance(found, Tensor) or graph is None or lies_in(graph, found.graph)
         )
         if not here or not isinstance(whole, Tensor):
-            found = self.step.get(whole)
+            body = _deepest(graph, (whole, self.step.values))
+            with nullcontext() if body is graph else body.as_default():
+                found = self.step.get(whole)
             self._kept = whole, found
         return found
 

@@ -2163,6 +2163,26 @@ def _where(condition, *ways):
     return NotImplemented if ways else _nonzero(condition)
 
 
+def _unique(
+    ar, return_index=False, return_inverse=False, return_counts=False, axis=None,
+    *, equal_nan=True, sorted=True,
+):  # fmt: skip
+    """``np.unique``, whose items are always in order."""
+    if native.is_known(ar):
+        return NotImplemented
+    if axis is not None:
+        rank = call(np.ndim, ar)
+        normalized_axes(axis, rank)
+        if rank != 1:
+            message = (
+                f"{here()}: np.unique with axis=, of rows that only the run knows; make a number "
+                f"of each row, or loop over the rows"
+            )
+            raise invalid("symbolic", message)
+    options = (return_index, return_inverse, return_counts, equal_nan)
+    return _converted(followed.unique, (ar, *options), {})
+
+
 def _extract(condition, arr):
     """``np.extract``."""
     if native.is_known(condition):
@@ -2217,7 +2237,7 @@ _OF_NUMPY = {
     "swapaxes": _swapaxes, "moveaxis": _moveaxis, "squeeze": _squeeze,
     "expand_dims": _expand_dims, "flip": _flip,
     "nan_to_num": _nan_to_num, "nonzero": _nonzero, "flatnonzero": _flatnonzero,
-    "argwhere": _argwhere, "where": _where,
+    "argwhere": _argwhere, "where": _where, "unique": _unique,
     "extract": _extract, "compress": _compress,
     "flipud": lambda m: _flip(m, 0), "fliplr": lambda m: _flip(m, 1), **read_views.FUNCTIONS,
 }  # fmt: skip

@@ -11,6 +11,7 @@ from __future__ import annotations
 import enum
 import functools
 import hashlib
+import operator
 import types
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ import numpy as np
 
 from nbta import classes
 from nbta.errors import invalid
+from nbta.frontend import native
 from nbta.frontend.problems import here
 from nbta.graph.operation import Tensor
 from nbta.ops.core.arithmetic import equal, logical_and, logical_or, where
@@ -149,9 +151,28 @@ class Chosen:
         )
         raise invalid("identity", message)
 
-    __hash__ = __bool__ = __len__ = __iter__ = __getitem__ = __contains__ = __index__ = refuse
+    def _of_texts(self, compute, other):
+        """What each text gives with a value that Python knows."""
+        of_texts = all(type(value) is str for _, value in self.code.options)
+        if not of_texts or not native.is_known(other):
+            return self.refuse()
+        try:
+            return self.of_each(lambda value: compute(value, other))
+        except IndexError:  # of texts that this may not be
+            return self.refuse()
+
+    def __getitem__(self, key):
+        return self._of_texts(operator.getitem, key)
+
+    def __add__(self, other):
+        return self._of_texts(operator.add, other)
+
+    def __radd__(self, other):
+        return self._of_texts(lambda value, other: other + value, other)
+
+    __hash__ = __bool__ = __len__ = __iter__ = __contains__ = __index__ = refuse
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __float__ = __int__ = refuse
-    __add__ = __radd__ = __mul__ = __rmul__ = __mod__ = __rmod__ = refuse
+    __mul__ = __rmul__ = __mod__ = __rmod__ = refuse
     __str__ = __repr__ = __format__ = __array__ = refuse
 
 

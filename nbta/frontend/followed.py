@@ -291,6 +291,31 @@ def interpolated(owner, attribute, call, x, nu=0, extrapolate=None):
     return None
 
 
+# Functions of NumPy's whose results are as long as only the run knows.
+
+
+def unique(ar, return_index, return_inverse, return_counts, equal_nan):
+    """`numpy.unique` of all items; the gradient is that of the first one of equal items."""
+    items = np.ravel(ar)
+    order = np.argsort(items, kind="stable")
+    found = items[order]
+    before = np.concatenate((found[:1], found[:-1]))
+    differs = found != before
+    if equal_nan and found.dtype.kind == "f":
+        differs &= ~(np.isnan(found) & np.isnan(before))
+    differs |= np.arange(found.size) == 0
+    results = (found[differs],)
+    if return_index:
+        results += (order[differs],)
+    if return_inverse:
+        inverse = np.zeros(found.size, np.int64)
+        inverse[order] = np.cumsum(differs) - 1
+        results += (inverse.reshape(np.shape(ar)),)
+    if return_counts:
+        results += (np.diff(np.append(np.flatnonzero(differs), found.size)),)
+    return results if len(results) > 1 else results[0]
+
+
 # Functions of Python's modules, of which C's are what Python calls.
 
 

@@ -149,9 +149,21 @@ def by_index(x):
     return total
 
 
+def by_parts(x):
+    kind, total = "none", 0.0
+    for v in x:
+        if abs(v) > 1.0:
+            kind = "up_wild" if v > 0.0 else "down_wild"
+        whole = "is_" + kind + "!"
+        total += v * v if kind[0] == "u" else v
+        if kind[-4:] == "wild" and whole == "is_down_wild!":
+            total *= 0.9
+    return total + (1.0 if kind[::-1].startswith("dliw") else 0.0)
+
+
 PROGRAMS = [
     by_equality, by_none, by_attribute, by_enumeration, by_key, by_condition, by_first_value,
-    by_methods, by_assigned_key, by_index,
+    by_methods, by_assigned_key, by_index, by_parts,
 ]  # fmt: skip
 
 

@@ -110,3 +110,23 @@ def test_negative_lengths_fail_before_they_size_memory(f, compiled):
         f(x, -3)
     with pytest.raises(ValueError, match="negative"):
         made(x, -3.5)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_length_of_the_run_is_squeezed_where_it_is_named(compiled):
+    def steps(end, axis):
+        y = np.zeros((int(end / 0.25), 2, 1))
+        y[0] = end
+        part = y.squeeze() if axis is None else np.squeeze(y, axis)
+        part[0] = part[0] ** 2
+        return y.sum() + part[0].sum()
+
+    made = nbta.value_and_grad(steps, compiled=compiled)
+    for end, axis in [(1.1, None), (1.1, 2), (0.3, 2), (0.3, (0, 2))]:
+        value, slope = made(end, axis)
+        np.testing.assert_allclose(value, steps(end, axis))
+        np.testing.assert_allclose(slope, (steps(end + 1e-6, axis) - value) / 1e-6, rtol=1e-5)
+    with pytest.raises(ValueError, match=r"squeeze: an axis of float64 .* other than one item"):
+        made(1.1, 0)
+    with pytest.raises(ValueError, match="has one item, which only the run knows"):
+        made(0.3, None)

@@ -50,8 +50,18 @@ def as_lists(x, mask):
     return total * len(picked) + len(places)
 
 
+def different_items(x, mask):
+    total, kinds = 0.0, np.round(2.6 * x).astype(int)
+    for kind in np.unique(kinds):
+        total += kind * np.sum(x[kinds == kind] ** 2)
+    found, first, inverse, counts = np.unique(np.outer(x, x), True, True, True)
+    total += np.sum(found * counts) + np.sum(found[inverse] * np.arange(len(x))) + first[0]
+    return total + len(np.unique(x[x > 0.1])) * found[-1]
+
+
 PROGRAMS = [
     around_a_threshold, squares_in_place, of_two_axes, in_a_loop, where_they_are, summed, as_lists,
+    different_items,
 ]  # fmt: skip
 #: Masks that are mixed, true at the ends, at one end alone, and of one item.
 ROWS = [
@@ -88,3 +98,20 @@ def test_places_are_found_without_a_search():
     slope = nbta.value_and_grad(lambda x: np.sum(x[x > 0.0]), compiled=True)
     slope(np.array([1.0, -1.0]))
     assert "// 2" not in slope.source  # as in a search by halves, for each item
+
+
+ROWS_OF_ITEMS = [[1.0, 3.0, 1.0, 2.0], [np.nan, 1.0, np.nan], [], [[2, 1], [2, 0]], [True, True]]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_unique_is_numpys(compiled):
+    def f(x, equal_nan):
+        return np.unique(x, True, True, True, equal_nan=equal_nan), np.unique(x)
+
+    made = nbta.function(f, compiled=compiled)
+    for items in ROWS_OF_ITEMS:
+        for equal_nan in (True, False):
+            x = np.array(items)
+            (found, alone), (wanted, wanted_alone) = made(x, equal_nan), f(x, equal_nan)
+            for one, other in zip((*found, alone), (*wanted, wanted_alone), strict=True):
+                np.testing.assert_array_equal(one, other, strict=True)

@@ -565,9 +565,26 @@ def _chosen_by_values_of_a_branch(x):
     return total
 
 
-@pytest.mark.parametrize("function", [_by_a_run_step, _chosen_by_values_of_a_branch])
+def _of_an_array_of_the_block(x):
+    found = None
+    for k in range(12):
+        y = x * (k + 1.0)
+        if y[0] > 4.0:
+            found = y[1:]
+        if y[0] > 9.0:
+            table = np.outer(y, x)
+            last = table.T[1, :2]
+            break
+    else:
+        last = x[:2]
+    return np.sum(last) if found is None else np.sum(last * found)
+
+
+@pytest.mark.parametrize(
+    "function", [_by_a_run_step, _chosen_by_values_of_a_branch, _of_an_array_of_the_block]
+)
 @pytest.mark.parametrize("compiled", [False, True])
-def test_keys_of_views_that_the_run_knows(function, compiled):
+def test_views_that_the_run_knows(function, compiled):
     x = np.array([2.5, 0.7, 1.3])
     value, _ = nbta.value_and_grad(function, compiled=compiled)(x)
     np.testing.assert_allclose(value, function(x))

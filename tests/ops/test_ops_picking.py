@@ -217,7 +217,7 @@ REFUSED = {
     "an open range": (lambda x, k: np.r_[0 : x[0], x], "use np.concatenate"),
     "a captured array": (lambda x, k: V.fill(x[0]), "V is from outside .* V.copy"),
     "a long mask": (lambda x, k: x[np.ones(3, bool)], "for axes of lengths"),
-    "unique": (lambda x, k: np.unique(x), "nbta.sort and compare neighbours"),
+    "rows": (lambda x, k: np.unique(np.outer(x, x), axis=0), "np.unique with axis="),
     "trim_zeros": (lambda x, k: np.trim_zeros(x), "the length of the result"),
 }
 
@@ -226,6 +226,7 @@ UNCONVERTED = {
     "a mask": (lambda x: x[x > 1], "a boolean mask selects is known only in a run"),
     "nonzero": (np.nonzero, "use nbta.where with the condition"),
     "flatnonzero": (np.flatnonzero, "use nbta.where with the condition"),
+    "unique": (np.unique, "nbta.sort and compare neighbours"),
     "where of one": (lambda x: np.where(x > 0), r"only the run knows their number.*count_nonzero"),
 }
 
