@@ -252,6 +252,14 @@ class _Wanted:
         item = from_dtype(dtype)
         self.type = types.Array(item, rank, "C") if rank else item
 
+    def __bool__(self) -> bool:
+        raise refusal(
+            "a function that is called in an @njit function gives results of the same types each "
+            "time; this one gives None, or one of several texts: give a number there, such as nan"
+        )
+
+    __int__ = __bool__
+
 
 def _result_type(title: str, part: Any) -> Any:
     """The type of a structure with a `_Wanted` for each result."""

@@ -11,6 +11,7 @@ import functools
 
 import numpy as np
 
+from nbta import classes
 from nbta.control.control_flow import while_loop
 from nbta.errors import UnimplementedError, invalid, out_of_range
 from nbta.frontend import native
@@ -1045,6 +1046,45 @@ def _fill_rows(listing, samples):
     listing.array = Rows(columns, numbers)
     for row in samples[:-1]:
         listing.array.append(row)
+
+
+class ListResult:
+    """A list that a loop filled, as a function gives it: a run puts a list in its place.
+
+    Compiled code that calls the function gets the arrays, of which there is one for items that are
+    numbers or arrays.
+    """
+
+    def __init__(self, arrays, kind):
+        self.arrays, self.kind = arrays, kind
+
+
+def list_result(listing) -> ListResult:
+    """What a function gives for a list that is an array."""
+    filled = listing.array
+    if not listing.is_of_tuples:
+        return ListResult((listing.stacked(),), None)
+    arrays = tuple(column.stacked() for column in filled.columns)
+    if isinstance(filled, Rows):
+        arrays = (filled.numbers.stacked(), *arrays)
+    return ListResult(arrays, filled.kind)
+
+
+def _of_run(kind, arrays):
+    if any(isinstance(each, Tensor) for each in arrays):
+        return ListResult(arrays, kind)
+    if not all(isinstance(each, np.ndarray) for each in arrays):
+        return arrays[0] if kind is None else arrays
+    if kind is None:
+        return list(arrays[0])
+    if kind is list:
+        numbers, starts, counts = arrays
+        return [list(numbers[k : k + n]) for k, n in zip(starts, counts, strict=True)]
+    items = zip(*arrays, strict=True)
+    return list(items) if kind is tuple else [kind(*item) for item in items]
+
+
+classes.add(ListResult, (lambda result: (result.arrays, result.kind), _of_run))
 
 
 def growing(place, old) -> Grows | None:

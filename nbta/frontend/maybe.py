@@ -17,6 +17,8 @@ from nbta.errors import InvalidArgumentError, invalid
 from nbta.frontend import effects
 from nbta.frontend.array_wrappers import ArrayWrapper, Step, View
 from nbta.frontend.constants import Chosen, ChosenResult, Code, chosen
+from nbta.frontend.lists import Listing, list_result
+from nbta.frontend.native import is_python
 from nbta.frontend.problems import here
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
@@ -101,11 +103,15 @@ classes.add(OrNone, (lambda result: ((result.value, result.present), None), _of_
 
 
 def as_result(value):
-    """What a function gives, with `OrNone` in place of what may be None."""
+    """What a function gives, with objects that a run replaces by what only it knows."""
     if is_maybe(value):
         return OrNone(*value.parts)
     if isinstance(value, Chosen):
         return ChosenResult(value.code.number, value.code.options)
+    if type(value) is Listing:
+        if not is_python(value):
+            return list_result(value)
+        return list(map(as_result, list.__iter__(value)))
     if type(value) in (list, tuple):
         return type(value)(map(as_result, value))
     if type(value) is dict:

@@ -402,6 +402,26 @@ def test_results_that_are_refused():
         numba.njit(lambda x: dicts(x))(1.0)
 
 
+@pytest.mark.parametrize("other", [None, "text"])
+def test_objects_that_a_run_chooses_are_refused(other):
+    chosen = nbta.function(lambda x: (x if other is None else "positive") if x > 0.0 else other)
+    with pytest.raises(TypingError, match="gives None, or one of several texts"):
+        numba.njit(lambda x: chosen(x))(1.0)
+
+
+def test_a_list_that_a_loop_fills_is_an_array():
+    def halves(x):
+        found = []
+        for v in x:
+            if v > 0.0:
+                found.append(0.5 * v)
+        return found
+
+    run = nbta.function(halves)
+    found = numba.njit(lambda x: run(x))(np.array([1.0, -2.0, 3.0]))
+    np.testing.assert_array_equal(found, [0.5, 1.5])
+
+
 @pytest.mark.parametrize("axes", [0, (0, None), (None, 1), 1])
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
 def test_batches(axes, reduction):

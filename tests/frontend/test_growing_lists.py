@@ -1,6 +1,7 @@
 """Lists that loops make longer, whose items change, come, go and move: as Python has it."""
 
 import re
+from typing import NamedTuple
 
 import frontend_checks as checks
 import frontend_lists as lists
@@ -48,6 +49,47 @@ def test_right_in_generated_code(f):
 def test_second_derivatives(f):
     with in_python():
         checks.check_second(f, (0,), (lists.X.copy(),), True)
+
+
+class Pair(NamedTuple):
+    place: int
+    value: float
+
+
+def lists_of_each_kind(x):
+    numbers, arrays, pairs, named, rows, none = [], [], [], [], [], []
+    for i in range(len(x)):
+        if x[i] > 9.0:
+            none.append(x[i])
+        numbers.append(2.0 * x[i])
+        arrays.append(x[:2] * x[i])
+        pairs.append((i, x[i]))
+        named.append(Pair(i, x[i]))
+        row = []
+        for j in range(i):
+            row.append(x[j] - x[i])
+        rows.append(row)
+    return numbers, {"arrays": arrays, "parts": [pairs, 1.5]}, named, rows, none
+
+
+def alike(found, wanted):
+    assert type(found) is type(wanted) or np.ndim(wanted) == 0
+    if isinstance(wanted, dict):
+        found, wanted = list(found.items()), list(wanted.items())
+    if isinstance(wanted, list | tuple):
+        assert len(found) == len(wanted)
+        for one, other in zip(found, wanted, strict=True):
+            alike(one, other)
+    elif not isinstance(wanted, str):
+        np.testing.assert_allclose(found, wanted)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_list_that_a_loop_fills_is_a_list_as_a_result(compiled, long_loops):
+    run = nbta.function(lists_of_each_kind, compiled=compiled)
+    for n in (2, 5):
+        found, wanted = run(lists.X[:n].copy()), lists_of_each_kind(lists.X[:n])
+        alike(found, wanted)
 
 
 def test_returns_of_several_lists():
