@@ -122,6 +122,10 @@ ENDLESS_PRICE = _row(
     1 << 40, "price", "compiler.least_saved",
     "More than all that a program could save together: such a value is not saved.",
 )  # fmt: skip
+WHOLE_FILL = _row(
+    32, "items", "compiler.partial_fills",
+    "Shorter arrays are filled whole: that takes no longer than to find what need not be filled.",
+)  # fmt: skip
 PACKED_ROW = _row(
     16, "numbers", "compiler.array_fills",
     "Bounds the rows that lie contiguous in linearised tapes.",
