@@ -123,8 +123,9 @@ ENDLESS_PRICE = _row(
     "More than all that a program could save together: such a value is not saved.",
 )  # fmt: skip
 WHOLE_FILL = _row(
-    32, "items", "compiler.partial_fills",
-    "Shorter arrays are filled whole: that takes no longer than to find what need not be filled.",
+    32, "items", "ops.core.filling",
+    "Arrays whose rows have fewer items that a loop stores are filled whole, as going around these "
+    "takes calls for each row: a Kalman filter of 4 states took 1.8 times as long.",
 )  # fmt: skip
 PACKED_ROW = _row(
     16, "numbers", "compiler.array_fills",

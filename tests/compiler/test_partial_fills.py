@@ -27,6 +27,7 @@ def boxes(monkeypatch):
         around(code, block, put, axis, place, spans)
 
     monkeypatch.setattr(filling, "_put_around", put)
+    monkeypatch.setattr(filling, "WHOLE_FILL", 0)
     return found
 
 

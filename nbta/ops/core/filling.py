@@ -18,13 +18,14 @@ from nbta.dtypes import as_dtype, without_loss
 from nbta.errors import FailedPreconditionError, invalid
 from nbta.graph.graph import current
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor
-from nbta.loops import assign, both, call, either, negated, over, select
+from nbta.loops import assign, both, call, either, negated, otherwise, over, select, when
 from nbta.loops.nodes import ONE, ZERO, as_node
 from nbta.ops.core.dimensions import as_shape, pattern_of
 from nbta.ops.core.dispatch import CONSTANT, apply, as_array, as_tensor, building, define, exported
 from nbta.ops.core.elementwise import common_dtype, promoted
 from nbta.ops.core.shaping import new_dimensions, shape_of, sum_to
 from nbta.runtime.intrinsics import MOST_ITEMS
+from nbta.tuning import WHOLE_FILL
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike, DTypeLike, Pattern, ShapeLike
@@ -89,7 +90,11 @@ def _emit_fill_around(code, op) -> None:
         for axis in op.attrs["axes"]
     }
     spans = {axis: [code.variable(end, "o") for end in span] for axis, span in spans.items()}
-    _put_around(code, block, put, 0, block.offset, spans)
+    low, high = spans[max(spans)]  # rows of few items take longer to go around than to fill
+    with code.nest(when(high - low > WHOLE_FILL)):
+        _put_around(code, block, put, 0, block.offset, spans)
+    with code.nest(otherwise()):
+        put(code, block)
 
 
 def _put_everywhere(code, value):
