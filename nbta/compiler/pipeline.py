@@ -14,6 +14,7 @@ from nbta.compiler.gradient_passes import gradients_to_tensors
 from nbta.compiler.least_saved import save_least
 from nbta.compiler.linearised_tapes import flows_of_tapes, forget_iterations, tapes_to_arrays
 from nbta.compiler.manager import Manager, settings
+from nbta.compiler.partial_fills import fill_around
 from nbta.compiler.passes import fold_constants, hoist, keep_all, prune, separate_fills, share
 from nbta.compiler.plain_products import use_plain_products
 from nbta.compiler.product_passes import hoist_products, sum_products_outside
@@ -45,7 +46,7 @@ LOWERING = (
     share_tapes, prune, share, tapes_to_arrays, rows_of_elementwise, hoist_products,
     sum_products_outside, items_of_parts, add_items_after_loops, read_before_branches,
     simplify_shapes, hoist, share, prune, tile, skip_zero_adjoints,
-    drop_dead_stores, separate_fills, keep_stores_whole, pack_arrays,
+    drop_dead_stores, separate_fills, fill_around, keep_stores_whole, pack_arrays,
 )  # fmt: skip
 
 

@@ -280,11 +280,11 @@ def test_shapes_are_inputs_of_all_that_have_a_pattern_and_say_the_shape_of_the_r
     shape, two = np.array([2, 3]), np.array([0, 0])
     x = np.arange(6.0).reshape(2, 3)
     given = {
-        "BroadcastTo": [x[0], shape], "Fill": [shape, 1.0], "Reshape": [x.T, shape],
-        "ScatterSlice": [x[0], shape], "Slice": [np.pad(x, 1), two, shape],
+        "BroadcastTo": [x[0], shape], "Fill": [shape, 1.0], "FillAround": [shape, 1.0],
+        "Reshape": [x.T, shape], "ScatterSlice": [x[0], shape], "Slice": [np.pad(x, 1), two, shape],
         "SumTo": [np.stack([x, x]), shape],
     }  # fmt: skip
-    more = {"ScatterSlice": {"key": (0,)}, "Slice": {"clamp": True}}
+    more = {"FillAround": {"axes": ()}, "ScatterSlice": {"key": (0,)}, "Slice": {"clamp": True}}
     for name in said:
         assert given[name][TABLE[name].shape_input] is shape
         attrs = {"pattern": (2, 3), **more.get(name, {})}

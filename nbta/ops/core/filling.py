@@ -11,19 +11,21 @@ import numpy as np
 
 from nbta import shapes
 from nbta.codegen.fusion import joined
-from nbta.codegen.values import typed
-from nbta.codegen.windows import number_in
+from nbta.codegen.values import Block, product, times, total, typed
+from nbta.codegen.windows import clear, number_in
+from nbta.codegen.windows import fill as put_item
 from nbta.dtypes import as_dtype, without_loss
 from nbta.errors import FailedPreconditionError, invalid
 from nbta.graph.graph import current
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor
-from nbta.loops import assign, both, call, either, negated, over, select
-from nbta.loops.nodes import ONE, as_node
+from nbta.loops import assign, both, call, either, negated, otherwise, over, select, when
+from nbta.loops.nodes import ONE, ZERO, as_node
 from nbta.ops.core.dimensions import as_shape, pattern_of
 from nbta.ops.core.dispatch import CONSTANT, apply, as_array, as_tensor, building, define, exported
 from nbta.ops.core.elementwise import common_dtype, promoted
 from nbta.ops.core.shaping import new_dimensions, shape_of, sum_to
 from nbta.runtime.intrinsics import MOST_ITEMS
+from nbta.tuning import WHOLE_FILL
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike, DTypeLike, Pattern, ShapeLike
@@ -55,6 +57,80 @@ FILL = define(
     shape_input=0,
     linear=(1,),
     moves=True,
+)
+
+
+def _infer_fill_around(shape, value, *box, pattern, axes):
+    return _infer_fill(shape, value, pattern=pattern)
+
+
+def _fill_around(shape, value, *box, pattern, axes):
+    """A fill whose box has what no program may read."""
+    result = np.full(shape, value)
+    inside = [slice(None)] * result.ndim
+    for axis, first, count in zip(axes, box[::2], box[1::2], strict=True):
+        inside[axis] = slice(*_span(int(first), int(count), result.shape[axis], max, min))
+    result[tuple(inside)] = np.nan if result.dtype.kind in "fc" else 77
+    return result
+
+
+def _span(first, count, length, most, least):
+    """Where a box begins and ends along an axis."""
+    low = least(most(first, 0), length)
+    return low, least(most(first + count, low), length)
+
+
+def _emit_fill_around(code, op) -> None:
+    """One item around a box."""
+    dimensions = new_dimensions(code, op, 0)
+    put, block = _put_everywhere(code, op.inputs[1]), code.result(op, dimensions=dimensions)
+    ends = map(code.integer, op.inputs[2:])
+    spans = {
+        axis: _span(next(ends), next(ends), dimensions[axis], *_EXTREMES)
+        for axis in op.attrs["axes"]
+    }
+    spans = {axis: [code.variable(end, "o") for end in span] for axis, span in spans.items()}
+    low, high = spans[max(spans)]  # rows of few items take longer to go around than to fill
+    with code.nest(when(high - low > WHOLE_FILL)):
+        _put_around(code, block, put, 0, block.offset, spans)
+    with code.nest(otherwise()):
+        put(code, block)
+
+
+def _put_everywhere(code, value):
+    """What puts a value in all places of a block."""
+    if value.op.record is CONSTANT and not any(value.op.attrs["value"].tobytes()):
+        return clear
+    item = code.scalar(value)
+    return lambda code, block: put_item(code, block, item)
+
+
+def _put_around(code, block, put, axis, place, spans):
+    """Fill what is around a box, from an axis on; the items of that begin at a place."""
+    rest = {a: span for a, span in spans.items() if a > axis}
+    inner = product(block.dimensions[axis + 1 :])
+    low, high = spans.get(axis, (ZERO, block.dimensions[axis]))
+    if axis in spans:
+        for start, count in ((ZERO, low), (high, block.dimensions[axis] - high)):
+            part = Block(block.base, (times(count, inner),), total(place, times(start, inner)))
+            put(code, part)
+    if rest:
+        row = code.name("i")
+        with code.nest(over(row, low, high)):
+            _put_around(code, block, put, axis + 1, total(place, times(row, inner)), rest)
+
+
+_EXTREMES = tuple(functools.partial(call, name) for name in ("max", "min"))
+
+#: A fill around a box of items that are all written before anything reads them: along some axes,
+#: in pairs, the first index and how many follow. `nbta.compiler.partial_fills` proves that.
+FILL_AROUND = define(
+    "FillAround",
+    _infer_fill_around,
+    _fill_around,
+    NotDifferentiable("it is made after derivatives are"),
+    emit=_emit_fill_around,
+    shape_input=0,
 )
 
 
