@@ -448,6 +448,7 @@ def bins_and_numbers(n):
     return random.integers(0, 4, n), *random.normal(size=(2, n)), np.array(0.5)
 
 
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("n", [1, 2, 7, 40])
 @pytest.mark.parametrize("f", LOOPS, ids=lambda f: f.__name__)
 def test_functions_before_loops_give_the_same(f, n):

@@ -66,6 +66,7 @@ def both(f, *arguments):
 OFFSETS = [(-1, 0, 1), (1, 0, -1), (0, 3), (-2, -1), (5, 2, 2, 4), (2, 2, 2, 1), (-7, 9)]
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.smoke_every(4)
 @pytest.mark.parametrize("step", [1, -1])
 @pytest.mark.parametrize("offsets", OFFSETS)
@@ -416,6 +417,7 @@ def tree(u, k, c):
     return np.sum(u)
 
 
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("f", [heat, plate, wave, in_place, tree])
 def test_gradients_of_both_orders(f):
     u, k = np.random.default_rng(6).uniform(0.1, 0.9, (2, 12))

@@ -435,6 +435,7 @@ def test_gradients_in_a_body_of_values_that_went_through_a_growing_past():
     check_grads(nbta.function(program), (np.array(2.0),))
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("wrt", ["v", "x", "y"])
 @pytest.mark.parametrize("is_deep", [False, True], ids=["loop", "loops"])
 @pytest.mark.parametrize("order", [1, 2])

@@ -261,6 +261,7 @@ def test_values_are_the_librarys(kind, compiled):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("kind", CASES)
 def test_gradients_are_the_differences(kind):
     function, args = CASES[kind]
@@ -281,7 +282,7 @@ def test_second_derivatives_are_the_differences(kind):
     check_grads(slope, args, order=1, modes=("forward",), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.slow_but_every(3)
+@pytest.mark.slow_but_every(6)
 @pytest.mark.parametrize("kind", CASES)
 def test_compiled_gradients_are_those_of_the_reference(kind):
     function, args = CASES[kind]

@@ -333,6 +333,7 @@ def test_refusals(name):
         nbta.function(function)(X)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("method", ["linear", "lower", "higher", "midpoint", *METHODS])
 def test_fractions_that_meet_elements(method, compiled):
@@ -356,6 +357,7 @@ def test_fractions_that_meet_elements(method, compiled):
             hold(got, want, rtol)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("count", [1, 5, 200])
 def test_fractions_in_any_order(count, compiled):

@@ -14,6 +14,7 @@ from asv_bench.programs import PROGRAMS
 EACH = [pytest.param(program, id=name) for name, program in PROGRAMS.items()]
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.smoke_every(6)
 @pytest.mark.parametrize("program", EACH)
 def test_value_and_gradient(program):
