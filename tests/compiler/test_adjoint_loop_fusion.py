@@ -239,6 +239,7 @@ def test_loops_with_checkpoints(checkpoint):
 # Random programs.
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs(seed):
     check(adjoint_fusion_programs.program(seed))

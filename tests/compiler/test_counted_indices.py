@@ -33,6 +33,7 @@ DRAWN = [
 ]
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize(("way", "step", "body"), DRAWN)
 def test_it_follows_from_the_number_of_the_iteration(way, step, body, tmp_path):
     text = PROGRAM.format(first=FIRSTS[way], step=step, test=TESTS[way], body=body)

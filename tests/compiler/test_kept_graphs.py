@@ -330,6 +330,7 @@ def digest(tensors):
         return None
 
 
+@pytest.mark.slow
 def test_each_attribute_is_in_the_key():
     graph, tensors = traced()
     before, seen = digest(tensors), set()

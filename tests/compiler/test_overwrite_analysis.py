@@ -498,6 +498,7 @@ def test_random_nests(uncompiled, first):
     each(range(first, first + 4), arrays_of)
 
 
+@pytest.mark.slow
 def test_random_nests_have_both(uncompiled, monkeypatch):
     """Else nothing is known of items that are final, or of those that are not."""
     found = list(map(arrays_of, range(12)))

@@ -85,7 +85,7 @@ def hold(f, n):
     )
 
 
-@pytest.mark.slow_but_every(5)
+@pytest.mark.slow_but_every(10)
 @pytest.mark.parametrize("seed", range(30))
 def test_random_programs(seed):
     f = random_program(seed)

@@ -156,6 +156,7 @@ def hold(f, many):
             np.testing.assert_allclose(found[1][place], expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_gradients(f):
     hold(f, [arguments(4, 10), arguments(1, 2), arguments(0, 3)])

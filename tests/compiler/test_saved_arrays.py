@@ -276,7 +276,7 @@ def held(f, *args):
 
 
 @pytest.mark.smoke_every(2)
-@pytest.mark.slow_but_every(4)
+@pytest.mark.slow_but_every(8)
 @pytest.mark.parametrize("checkpoint", CHECKPOINTS)
 @pytest.mark.parametrize("name", KINDS)
 def test_first_order(name, checkpoint):

@@ -281,6 +281,7 @@ QUICK = {
 }
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize(
     "f", [f if f in QUICK else pytest.param(f, marks=pytest.mark.slow) for f in LOOPS]
 )
@@ -350,6 +351,7 @@ def check_random(seed, program=turning_programs.program):
     return "fence()" in slope.source
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("seed", [0, 1, 4, 7])
 def test_random_programs_that_turn(seed):
     assert check_random(seed)

@@ -238,6 +238,7 @@ def check(folder, seed):
         np.testing.assert_allclose(slope / scale, slopes / scale, atol=2e-7, err_msg=program(seed))
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs(tmp_path, seed):
     check(tmp_path, seed)

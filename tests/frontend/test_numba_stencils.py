@@ -79,6 +79,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize(("f", "arguments"), CASES, ids=range(len(CASES)))
 def test_values_and_gradients(f, arguments):
     """Numba calls stencils from compiled code and from Python's."""

@@ -317,6 +317,7 @@ def list_from_outside(x):
     return OUTER[1][0]
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("name", RIGHT)
 def test_right(name, compiled):

@@ -168,6 +168,7 @@ def triangles(a, b, v):
     )  # fmt: skip
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_triangles(dtype):
     a, b, v = as_dtype(dtype, A, B, V)
@@ -192,7 +193,7 @@ def test_gradients_of_triangles():
     assert_native(nbta.grad(lambda a, b: np.sum(solved(a, b))), DEFINITE, B)
 
 
-@pytest.mark.slow_but_every(6)
+@pytest.mark.slow_but_every(12)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("shape", [(0, 0), (2, 0, 0), (0, 2, 2), (1, 1), (2, 3, 3), (49, 49)])
 def test_gradients_of_factors_by_both_executors(shape, dtype):
@@ -319,6 +320,7 @@ def factors(a, b, v):
     return *pair, *found, *scipy.linalg.lu(a)
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex64", "complex128"])
 def test_what_factors_with_pivots_give(dtype):
     a, stack, b, v = as_dtype(dtype, A, STACK, B, V)

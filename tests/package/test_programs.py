@@ -38,6 +38,7 @@ def by_hand(program, *arguments):
     return value, gradients if isinstance(gradients, tuple) else (gradients,)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("program", EACH)
 def test_reference(program):
     arguments, *expected = by_differences(program, program.small)
