@@ -182,13 +182,27 @@ def _before(tensor) -> Tensor | None:
     return body.owner.inputs[place_of(tensor)]
 
 
+def _waits_for_no_fill(tensor) -> bool:
+    """Whether few operations compute an integer, and no fill, which may be to wait for it."""
+    todo = [tensor.op]
+    for number, op in enumerate(todo):
+        if number == FOLLOWED_ACCESSES or op.record is FILL or op.control_inputs:
+            return False
+        todo += [each.op for each in op.inputs]
+    return True
+
+
 def _is_on_entry(tensor, graph) -> bool:
     """Whether `_on_entry` can compute an integer, by few operations."""
     todo = [tensor]
     for number, each in enumerate(todo):
         if number == FOLLOWED_ACCESSES:
             return False
-        if type(each) is int or each.graph is graph or each.op.record is CONSTANT:
+        if type(each) is int or each.op.record is CONSTANT:
+            continue
+        if each.graph is graph:
+            if not _waits_for_no_fill(each):
+                return False
             continue
         before = _before(each)
         if before is not None:

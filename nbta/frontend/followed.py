@@ -295,7 +295,7 @@ def interpolated(owner, attribute, call, x, nu=0, extrapolate=None):
 
 
 def unique(ar, return_index, return_inverse, return_counts, equal_nan):
-    """`numpy.unique` of all items; the gradient is that of the first one of equal items."""
+    """``np.unique`` of all items; the gradient is that of the first one of equal items."""
     items = np.ravel(ar)
     order = np.argsort(items, kind="stable")
     found = items[order]

@@ -1,5 +1,7 @@
 """Forward mode of loops, branches, arrays: against reverse mode and differences, to any order."""
 
+import re
+
 import numpy as np
 import pytest
 import transposed
@@ -521,16 +523,21 @@ def source_of(derivative, f):
     return "\n".join(line for line in found.source.splitlines() if "#" not in line)
 
 
+def filled_arrays(source):
+    """The names of the arrays that code fills, all of them or around what a loop stores."""
+    return set(re.findall(r"clear\((\w+),", source))
+
+
 def test_hvp_makes_no_array_that_its_result_does_not_need():
     found = source_of(nbta.hvp, differences)
     assert "copy(" not in found
-    assert found.count("clear(") == 1  # the tangent of the adjoint; the adjoint itself is no result
+    assert len(filled_arrays(found)) == 1  # the tangent of the adjoint, which itself is no result
 
 
 def test_an_adjoint_and_its_tangent_are_each_filled_in_place():
     found = source_of(lambda f, x, t: nbta.jvp(nbta.grad(f), x, t), differences)
     assert "copy(" not in found
-    assert found.count("clear(") == 2
+    assert len(filled_arrays(found)) == 2
 
 
 def test_the_tangent_of_a_quotient_divides_once():
