@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from random_programs import programs
 from sparse_programs import SparseMaker, made
@@ -275,10 +275,15 @@ def test_random_programs(program, n):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbta.PerformanceWarning")
-@settings(max_examples=300, suppress_health_check=SLOW, deadline=None)
-@given(programs(depth=2), st.integers(0, 4))
-def test_many_random_programs(program, n):
-    check(program, np.array([0.71, -0.43, 0.92]), np.int64(n))
+@pytest.mark.parametrize("number", range(15))
+def test_many_random_programs(number):
+    @seed(number)
+    @settings(max_examples=20, suppress_health_check=SLOW, deadline=None)
+    @given(programs(depth=2), st.integers(0, 4))
+    def held(program, n):
+        check(program, np.array([0.71, -0.43, 0.92]), np.int64(n))
+
+    held()
 
 
 def check_pattern(seed):

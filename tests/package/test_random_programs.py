@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from random_programs import programs
 from running import both
@@ -25,10 +25,17 @@ def test_values_and_gradients(program, x, n):
 
 
 @pytest.mark.slow
-@settings(max_examples=300, suppress_health_check=SLOW)
-@given(programs(depth=2), st.sampled_from(X), st.integers(0, 4))
-def test_many_values_and_gradients(program, x, n):
-    check(program, x, n, order=1)
+@pytest.mark.parametrize("number", range(15))
+def test_many_values_and_gradients(number):
+    """In parts of a minute, which run beside each other."""
+
+    @seed(number)
+    @settings(max_examples=20, suppress_health_check=SLOW)
+    @given(programs(depth=2), st.sampled_from(X), st.integers(0, 4))
+    def held(program, x, n):
+        check(program, x, n, order=1)
+
+    held()
 
 
 @pytest.mark.slow
