@@ -124,8 +124,8 @@ ENDLESS_PRICE = _row(
 )  # fmt: skip
 WHOLE_FILL = _row(
     32, "items", "ops.core.filling",
-    "Arrays whose rows have fewer items that a loop stores are filled whole, as going around these "
-    "takes calls for each row: a Kalman filter of 4 states took 1.8 times as long.",
+    "Arrays whose rows have no more items that a loop stores are filled whole: going around them "
+    "takes calls for each row, and a Kalman filter of 4 states took 1.8 times as long.",
 )  # fmt: skip
 PACKED_ROW = _row(
     16, "numbers", "compiler.array_fills",

@@ -41,6 +41,7 @@ from nbta.api.tracing import MANY_LENGTHS, Function, is_text, lies_apart
 from nbta.compiler.executable import Executable, Workspace
 from nbta.errors import FailedPreconditionError, NbtaError, UnimplementedError, invalid
 from nbta.frontend.arguments import taken_apart
+from nbta.frontend.lists import lists_as_arrays
 from nbta.frontend.outside import BY_TEXT
 from nbta.frontend.records import Records
 from nbta.graph.graph import leaving
@@ -790,7 +791,8 @@ class Entry:
         #: How many results programs have, with those that calls do not give.
         self.count = len(self._specs)
         self.wanted = [_Wanted(k, *spec) for k, spec in enumerate(self._specs)]
-        self.result = _packed(result, self.wanted)
+        with lists_as_arrays():
+            self.result = _packed(result, self.wanted)
         #: What ``out=`` of a call may be for.
         self.gradient = None
         if not self._is_batch and self._function._fills:
@@ -1011,7 +1013,8 @@ class Entry:
     def _compute(self, request: int, structure: Any) -> None:
         """Let Python compute the results of a call, and say where they are."""
         args, kwargs = structure
-        result = taken_apart(self._function(*args, **kwargs))
+        with lists_as_arrays():
+            result = taken_apart(self._function(*args, **kwargs))
         kinds = [(np.asarray(v).dtype, np.ndim(v)) for v in leaves(result)]
         wanted = leaves(self.result)
         if kinds != [(each.dtype, each.rank) for each in wanted]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import copy
 import functools
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 
@@ -1051,8 +1053,13 @@ def _fill_rows(listing, samples):
 class ListResult:
     """A list that a loop filled, as a function gives it: a run puts a list in its place.
 
-    Compiled code that calls the function gets the arrays, of which there is one for items that are
-    numbers or arrays.
+    Attributes
+    ----------
+    arrays : tuple
+        One of all items that are numbers or arrays; of tuples one for each part; of lists their
+        numbers, where each begins, and how many it has.
+    kind : type or None
+        Of items that are tuples or lists.
     """
 
     def __init__(self, arrays, kind):
@@ -1070,10 +1077,23 @@ def list_result(listing) -> ListResult:
     return ListResult(arrays, filled.kind)
 
 
+_as_arrays = ContextVar("nbta lists as arrays", default=False)
+
+
+@contextmanager
+def lists_as_arrays():
+    """Within it a run gives the arrays of a `ListResult`, for callers that are compiled code."""
+    token = _as_arrays.set(True)
+    try:
+        yield
+    finally:
+        _as_arrays.reset(token)
+
+
 def _of_run(kind, arrays):
     if any(isinstance(each, Tensor) for each in arrays):
         return ListResult(arrays, kind)
-    if not all(isinstance(each, np.ndarray) for each in arrays):
+    if _as_arrays.get():
         return arrays[0] if kind is None else arrays
     if kind is None:
         return list(arrays[0])

@@ -409,17 +409,29 @@ def test_objects_that_a_run_chooses_are_refused(other):
         numba.njit(lambda x: chosen(x))(1.0)
 
 
-def test_a_list_that_a_loop_fills_is_an_array():
+@pytest.mark.parametrize("by", ["machine code", "Python"])
+def test_lists_that_loops_fill_are_arrays(by):
     def halves(x):
-        found = []
-        for v in x:
-            if v > 0.0:
-                found.append(0.5 * v)
-        return found
+        found, rows, pairs = [], [], []
+        for i in range(len(x)):
+            if x[i] > 0.0:
+                found.append(0.5 * x[i])
+            row = []
+            for j in range(i):
+                row.append(x[j])
+            rows.append(row)
+            pairs.append((i, x[i]))
+        return found, rows, pairs
 
-    run = nbta.function(halves)
-    found = numba.njit(lambda x: run(x))(np.array([1.0, -2.0, 3.0]))
+    run = nbta.function(halves, compiled=by == "machine code")
+    x = np.array([1.0, -2.0, 3.0])
+    found, (numbers, starts, counts), (places, values) = numba.njit(lambda x: run(x))(x)
     np.testing.assert_array_equal(found, [0.5, 1.5])
+    np.testing.assert_array_equal(numbers, [1.0, 1.0, -2.0])
+    np.testing.assert_array_equal(starts, [0, 0, 1])
+    np.testing.assert_array_equal(counts, [0, 1, 2])
+    np.testing.assert_array_equal(places, range(3))
+    np.testing.assert_array_equal(values, x)
 
 
 @pytest.mark.parametrize("axes", [0, (0, None), (None, 1), 1])
