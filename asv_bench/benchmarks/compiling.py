@@ -24,7 +24,7 @@ from . import PLACES
 from .workloads import WORKS, traced
 
 #: Works that are compiled here: each figure takes asv a process.
-SOME = ("tanh net", "adaptive ODE")
+SOME = ("tanh net", "adaptive ODE", "small matrices")
 #: From a program to one that the generator takes.
 STEPS = pipeline.passes()
 STAGES = ("trace", *dict.fromkeys(step.__name__ for step in STEPS), "generate")

@@ -73,12 +73,37 @@ def fit():
     return Work(both, (np.log(fit_ode.TRUE), observed))
 
 
+def powers(a, b):
+    """The sum of items of products of small matrices, by loops short enough to be unrolled."""
+    total, (n, m) = 0.0, a.shape
+    for _ in range(100):
+        c = np.zeros((n, m))
+        for i in range(n):
+            for j in range(m):
+                for k in range(m):
+                    c[i, j] += a[i, k] * b[k, j]
+        for i in range(n):
+            for j in range(m):
+                a[i, j] = 0.1 * c[i, j] / (1.0 + c[i, j] * c[i, j])
+        total += a[0, 1]
+    return total
+
+
+@cache
+def small_matrices():
+    """Value and gradient of loops in loops that each unroll: hundreds of reads of items."""
+    rng = np.random.default_rng(0)
+    both = nbta.value_and_grad(powers, compiled=True)
+    return Work(both, (rng.random((8, 8)), rng.random((8, 8))))
+
+
 #: Values and gradients that are built and compiled in several files, by name.
 WORKS = {
     "tanh net": lambda: recurrence("tanh"),
     "LSTM": lambda: recurrence("lstm"),
     "adaptive ODE": lambda: solver("Lotka-Volterra"),
     "fit": fit,
+    "small matrices": small_matrices,
 }
 
 

@@ -43,6 +43,7 @@ class AccessSets(Analysis):
         super().__init__(graph)
         self._users: dict[tuple, dict] = {}
         self._touched: dict[tuple, Touched | None] = {}
+        self._readers: dict[Operation, dict] = {}
 
     def differences(self, fresh: "AccessSets") -> dict[str, tuple]:
         """Users and accesses that a new analysis finds otherwise."""
@@ -77,6 +78,15 @@ class AccessSets(Analysis):
         if place not in self._touched:
             self._touched[place] = _touched(variable, self.users_in(variable.loop))
         return self._touched[place]
+
+    def readers(self, loop: Loop) -> dict[Operation, Variable]:
+        """Operations that read an array that a loop carries, and does no more with: the array."""
+        self.hold()
+        if loop.op not in self._readers:
+            uses = ((variable, self.touched(variable)) for variable in loop.variables())
+            found = {op: variable for variable, use in uses if use for op in use.reads}
+            self._readers[loop.op] = found
+        return self._readers[loop.op]
 
 
 def _users_of(graphs):
@@ -115,6 +125,11 @@ def _with_branches(body):
 def touched(variable: Variable) -> Touched | None:
     """What an iteration of a loop does with an array that it carries: see `AccessSets.touched`."""
     return analysis(AccessSets, variable.loop.body).touched(variable)
+
+
+def readers(loop: Loop) -> dict[Operation, Variable]:
+    """Operations that read an array that a loop carries: see `AccessSets.readers`."""
+    return analysis(AccessSets, loop.body).readers(loop)
 
 
 def _touched(variable, users):

@@ -15,7 +15,7 @@ from itertools import permutations
 
 import numpy as np
 
-from nbta.compiler.access_sets import OF_ITEMS, differ, iterations_apart, touched
+from nbta.compiler.access_sets import OF_ITEMS, differ, iterations_apart, readers, touched
 from nbta.compiler.branch_reads import read_where
 from nbta.compiler.hoisted_saves import Again, is_told, iterations_before
 from nbta.compiler.induction import Counts, Order
@@ -83,8 +83,8 @@ def shifted(counts: Counts, loop: Loop, ahead: Tensor, again: Tensor) -> Tensor 
         if not plain or value.graph is not body:
             return None
     source = body.sources.get(one.inputs[0]) if one.inputs[0] is other.inputs[0] else None
-    variable, use = _read_by(loop, one, other)
-    if source is None and use is None:
+    variable = readers(loop).get(one)
+    if source is None and (variable is None or readers(loop).get(other) != variable):
         return None
     outside = Again(loop, loop.op.graph)
     is_next = iterations_apart(counts, other, one, body) == 1
@@ -92,6 +92,7 @@ def shifted(counts: Counts, loop: Loop, ahead: Tensor, again: Tensor) -> Tensor 
         return None
     if source is not None:
         return source
+    use = touched(variable)
     earlier = _changes_before(one, variable)
     after = use.changes if earlier is None else [op for op in use.changes if op not in earlier]
     earlier = _changes_before(other, variable)
@@ -100,15 +101,6 @@ def shifted(counts: Counts, loop: Loop, ahead: Tensor, again: Tensor) -> Tensor 
         differ(counts, op, other, body, Order.SAME) for op in before
     )
     return variable.first if stays else None
-
-
-def _read_by(loop, one, other):
-    """The array of which both operations read an item, and what an iteration does with it."""
-    for variable in loop.variables():
-        use = touched(variable)
-        if use is not None and one in use.reads and other in use.reads:
-            return variable, use
-    return None, None
 
 
 def _changes_before(read, variable) -> list | None:

@@ -122,7 +122,9 @@ from nbta.tuning import ITERATIONS_OF_PYTHON
 UNROLLED = 8
 #: Where iterations that Python makes one by one would make more operations than this, which takes
 #: about 0.1 ms each to trace and ten times that to compile, they become one loop too, if they can.
-OPERATIONS = 1500
+#: Three times as many made first calls of products of matrices of 6 and 8 rows twice as long, and
+#: runs 1.6 and 2.1 times; half as many made hand tracking's runs 3.8 times as long.
+OPERATIONS = 500
 #: For how many of these an operation of a loop in such an iteration counts, which is compiled in
 #: versions with and without checks: five times three loops of 15 operations took 4 s with their
 #: gradient, as one loop 1 s. Runs took 0.94 to 1.24 times as long in one loop.
