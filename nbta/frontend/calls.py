@@ -1769,6 +1769,8 @@ def _like(fill):
             return empty_records(array.shape if shape is None else shape, array.dtype)
         if not (isinstance(array, ArrayWrapper) or _is_number(array)):
             return NotImplemented
+        if dtype is None and isinstance(array, ArrayWrapper):
+            array.check_one_dtype("what an array is made like")
         kind = np.dtype(array.dtype if dtype is None else _dtype(dtype))
         if shape is not None:
             return _constant_array(native.plain(shape), fill, kind)
@@ -1783,6 +1785,8 @@ def _like(fill):
 def _full_like(a, fill_value, dtype=None, shape=None):
     if not (isinstance(a, ArrayWrapper) or _is_number(a)):
         return NotImplemented
+    if dtype is None and isinstance(a, ArrayWrapper):
+        a.check_one_dtype("what an array is made like")
     return _full(
         a.shape if shape is None else shape, fill_value, a.dtype if dtype is None else dtype
     )
@@ -1802,7 +1806,8 @@ def _copied_array(values, dtype):
     values = _together(values)
     if isinstance(values, ArrayWrapper):
         copy = values.copy()
-        return copy if dtype is None or dtype == copy.dtype else made(copy.astype(dtype))
+        keeps = dtype is None or (dtype == copy.dtype and copy.chosen_dtypes is None)
+        return copy if keeps else made(copy.astype(dtype))
     if native.is_known(values):
         return _known_number(values, dtype)
     if isinstance(values, list | tuple):
@@ -2065,6 +2070,8 @@ def _sample(value):
     """Something of the dtype of an array or number, and as weak as that."""
     if not isinstance(value, Tensor):
         return value
+    if isinstance(value, ArrayWrapper):
+        value.check_one_dtype("asked for its dtype")
     return value.weak(0) if value.weak else np.zeros((1,) * (value.ndim or 0), value.dtype)[()]
 
 

@@ -52,6 +52,7 @@ from nbta.frontend.array_wrappers import (
     take_apart,
     wrapped,
 )
+from nbta.frontend.chosen_dtypes import note_chosen
 from nbta.frontend.constants import Chosen, Code, as_code, is_constant, may_be_all, may_be_chosen
 from nbta.frontend.containers import (
     ITEMS,
@@ -1170,7 +1171,8 @@ class _Merge:
                 wrapper.read_only = common_read_only(pair)
                 dtypes = list(map(_dtype, self._contents(pair)))
                 if dtypes[0] != dtypes[1] and any(map(_has_axes, pair)):
-                    wrapper.fixed = _of_either_dtype(wrapper, dtypes)
+                    note_chosen(wrapper.itself, tuple(dtypes))
+                    wrapper.fixed = wrapper.of_either_dtype("changed")
             self._lose(wrapper, pair)
             note_number(wrapper, pair)
         self._link(joined, iter(values[len(self._pairs) : split]))
@@ -1399,15 +1401,6 @@ def _widens(have, new):
     if have == new or have.kind in "iu":
         return have == new or new.kind in "fc"
     return have.kind == "f" and new.kind == "c" and new.itemsize == 2 * have.itemsize
-
-
-def _of_either_dtype(wrapper, dtypes):
-    """Why no item can be written of an array that a branch chooses."""
-    kinds = " or ".join(map(str, dtypes))
-    return (
-        f"{here()}: {wrapper.called} is changed, and is an array of {kinds}, which only the run "
-        f"knows; give both arrays one dtype by astype"
-    )
 
 
 def common_dtype(one, other):
