@@ -43,6 +43,7 @@ from nbta.frontend.array_wrappers import (
     common_read_only,
     containers_in,
     in_trace,
+    is_of_now,
     keeps_shared,
     link,
     made,
@@ -145,10 +146,11 @@ class Undefined:
     def __init__(self, name):
         self.name = name
 
+    #: Why it has none, after its name.
+    reason = "has no value in the branch that leads here"
+
     def _refuse(self, *_):
-        error = NoValueError(
-            f"{here()}: the variable {self.name!r} has no value in the branch that leads here"
-        )
+        error = NoValueError(f"{here()}: the variable {self.name!r} {self.reason}")
         error.nbta_raised = not _attempts.errors  # no later trace of a loop will know it
         raise error
 
@@ -160,6 +162,15 @@ class Undefined:
 
     def __repr__(self):
         return f"<no value of {self.name}>"
+
+
+class Within(Undefined):
+    """In place of a function whose default arguments have no value outside of a branch."""
+
+    reason = (
+        "is a function made in a branch, with a default argument that has no value outside of the "
+        "branch; call it there, or give it the value as an argument"
+    )
 
 
 class Absent(Undefined):
@@ -504,6 +515,8 @@ def _two_of(kind):
         f"assign the attributes of one {kind} in its branches, or make the class known by "
         f"nbta.register_structure"
     )
+    if kind == types.FunctionType.__name__:
+        remedy = "call each in its own branch, or make one function that takes what differs"
     return f"one {kind}", "another one", remedy
 
 
@@ -1045,7 +1058,10 @@ class _Merge:
         if not any(isinstance(each, Undefined) for each in pair):
             return ()
         if _gives_a_function(*pair) or _gives_a_function(*pair[::-1]):
-            return [each for each in pair if not isinstance(each, Undefined)]
+            missing, found = sorted(pair, key=lambda each: not isinstance(each, Undefined))
+            given = leaves((found.__defaults__, found.__kwdefaults__))
+            known = all(not isinstance(each, Tensor) or is_of_now(each) for each in given)
+            return [found if known else Within(missing.name)]
         return [each for each, outcome in zip(pair, self._outcomes, strict=True)
                 if isinstance(each, Listing) and not (_is_picked(each) or outcome.frame.made(each))
                 ]  # fmt: skip
