@@ -31,6 +31,7 @@ from nbta.ops.core.arithmetic import (
     greater,
     less,
     logical_and,
+    maximum,
     multiply,
     negative,
     real,
@@ -1086,14 +1087,22 @@ def lstsq(
     a, b = promoted(a, b, floats=True)
     if a.ndim != 2 or b.ndim not in (1, 2):
         raise invalid("rank", "lstsq: give a matrix and a vector or a matrix")
-    (a, dtype), (m, n) = _matrices(a), _lengths(a)
-    b, cut = cast(b, a.dtype), _precision(a) if rcond is None else _share(rcond, a.dtype)
+    (a, dtype), n = _matrices(a), operator.index(a.shape[1])
+    m = data_spec(a).shape[0]
+    is_known = type(m) is int
+    m = m if is_known else shape_of(a)[0]
+    precision = _precision(a) if is_known else maximum(m, n) * float(np.finfo(a.dtype).eps)
+    b, cut = cast(b, a.dtype), precision if rcond is None else _share(rcond, a.dtype)
+    cut = cast(cut, _real(a.dtype)) if isinstance(cut, Tensor) else cut
     x = matmul(_pseudo_inverse(a, cut), b)
     right = expand_dims(b, 1) if b.ndim == 1 else b
     rest = subtract(matmul(a, expand_dims(x, 1) if b.ndim == 1 else x), right)
     squares = sum_(real(multiply(conjugate(rest), rest)), 0)
     rank = cast(matrix_rank(a, rtol=cut), np.int32)
-    if m <= n:
+    if not is_known:
+        count = shape_of(squares)[0]
+        squares = getitem(squares, slice(0, where(greater(m, n), count, zeros_like(count))))
+    elif m <= n:
         squares = getitem(squares, slice(0, 0))
     values = cast(svdvals(a), _real(dtype))
     return cast(x, dtype, name=name), cast(squares, _real(dtype)), rank, values
@@ -1115,6 +1124,7 @@ def _scipy_lstsq(
 ):
     # gelsy has no singular values.
     check_choice("scipy.linalg.lstsq", "lapack_driver", lapack_driver, (None, "gelsd", "gelss"))
+    _lengths(operand(a))  # by which the sum of squares is a number or an array
     x, squares, rank, values = lstsq(a, b, np.finfo(operand(a).dtype).eps if cond is None else cond)
     if operand(b).ndim == 1 and squares.shape == (1,):
         squares = squeeze(squares, 0)
