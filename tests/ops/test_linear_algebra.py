@@ -794,6 +794,27 @@ def test_higher_derivatives_where_other_values_nearly_repeat(name):
         assert np.sum(found * way) == pytest.approx(second(a), rel=1e-9)
 
 
+def test_what_nearly_repeated_values_do_not_give():
+    """Of rounding errors, that would be any number."""
+    turned = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
+    a, way = (turned * [1.0, 1.0, 2.0]) @ turned.T, np.arange(9.0).reshape(3, 3)
+
+    def root(a):
+        w, v = np.linalg.eigh(a)
+        return np.sum(((v * np.sqrt(w)) @ v.T) * way)
+
+    def ordered(a):
+        u, s, v = np.linalg.svd(a)
+        return np.sum(((u * s**2) @ v) * way)
+
+    for function in (root, ordered):
+        assert np.isnan(nbta.grad(function, compiled=False)(a)).any()
+    for values in (np.linalg.eigvalsh, np.linalg.svdvals):
+        slope = nbta.grad(lambda a, f=values: np.sum(np.exp(f(a))), compiled=False)
+        assert np.isfinite(slope(a)).all()
+        assert np.isnan(nbta.grad(lambda a, f=slope: np.sum(f(a) * way), compiled=False)(a)).any()
+
+
 def test_second_derivatives_where_other_values_repeat():
     """Adjoints that are zero stay zero where the difference of two values is."""
     for function, a in (

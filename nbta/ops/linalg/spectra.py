@@ -1,8 +1,9 @@
 """Eigenvalues, singular values, orthogonal columns and exponentials of matrices, by LAPACK.
 
-Gradients of vectors divide by the differences of values: where values repeat they are infinite or
-NaN, as the vectors are any of a space there. Gradients of values alone do not, but their second
-derivatives do. Values of which nobody uses the vectors may repeat or nearly so.
+Gradients of vectors divide by the differences of values: where values repeat, but for rounding
+errors, they are infinite or NaN, as the vectors are any of a space there. Gradients of values alone
+do not, but their second derivatives do. Values of which nobody uses the vectors may repeat or
+nearly so.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from nbta.ops.core.arithmetic import (
     divide,
     greater,
     less,
+    less_equal,
     logical_and,
     maximum,
     multiply,
@@ -172,11 +174,25 @@ def _evaluate_eigh(a, *, invariant=False):
     return _by_place(a, results, one)
 
 
-def _inverse_differences(values):
-    """Of each two of some values, with zeros for each and itself."""
-    rows, columns = expand_dims(values, -1), expand_dims(values, -2)
+#: Differences of values up to so many roundings of their sum count as none. One of LAPACK's values
+#: has an error of one or a few, so that a quotient by a greater difference is right to some percent
+#: at least.
+_ROUNDED = 64
+
+
+def _inverse_differences(values, apart=False):
+    """Of each two of some values, with zeros for each and itself.
+
+    ``apart``: infinite for differences that may be rounding errors of LAPACK's, as for none. What
+    is computed by quotients of rounding errors would be wrong without a sign of it.
+    """
+    gaps = subtract(_as_rows(values), expand_dims(values, -1))
     unit = _unit(values)
-    return subtract(divide(1.0, add(subtract(columns, rows), unit)), unit)
+    if apart:
+        share = _ROUNDED * float(np.finfo(values.dtype).eps)
+        bound = multiply(sum_(abs_(values), -1, keepdims=True), share)
+        gaps = where(less_equal(abs_(gaps), expand_dims(bound, -1)), zeros_like(gaps), gaps)
+    return subtract(divide(1.0, add(gaps, unit)), unit)
 
 
 def _unit(values):
@@ -206,7 +222,7 @@ def _define_derived(name, gradient, **traits):
     )
 
 
-def _resolved(a, w, v, right):
+def _resolved(a, w, v, right, apart=False):
     """Columns orthogonal to the vectors: ``(w[k] - a) z[k] = c[k] - v[k] v[k]^H c[k]``.
 
     These are the reduced resolvents of the values (T. Kato, "Perturbation theory for linear
@@ -214,7 +230,7 @@ def _resolved(a, w, v, right):
     """
     w_, v_ = stop_gradient(w), stop_gradient(v)
     inner = matmul(_adjoint(v_), stop_gradient(right))
-    inner = multiply(inner, cast(_inverse_differences(w_), v.dtype))
+    inner = multiply(inner, cast(_inverse_differences(w_, apart), v.dtype))
     return apply(RESOLVED, [a, w, v, right, matmul(v_, inner)])
 
 
@@ -261,7 +277,7 @@ def _second_by_values(a, w, v, dw, change):
     turned = matmul(change, v)
     inner = _hermitian(matmul(_adjoint(v), turned))
     inner = multiply(inner, cast(subtract(_as_rows(dw), expand_dims(dw, -1)), v.dtype))
-    inner = multiply(inner, cast(_inverse_differences(w), v.dtype))
+    inner = multiply(inner, cast(_inverse_differences(w, apart=True), v.dtype))
     found = matmul(v, matmul(inner, _adjoint(v)))
     half = matmul(_resolved(a, w, v, _scaled(turned, dw)), _adjoint(v))
     whole = add(half, _adjoint(half))
@@ -304,7 +320,7 @@ def _eigh_gradient(op, dw, dv):
     if dv is not None:
         if not op.attrs.get("invariant"):
             _refuse_turning(v.dtype, "eigenvectors")
-        terms.append(_hermitian(matmul(_resolved(a, w, v, dv), _adjoint(v))))
+        terms.append(_hermitian(matmul(_resolved(a, w, v, dv, apart=True), _adjoint(v))))
     if dw is not None:
         terms.append(_by_values(a, w, v, dw))
     return [add_n(terms) if terms else None]
@@ -529,7 +545,7 @@ def _halves(u, both):
     )
 
 
-def _resolved_pairs(a, u, s, v, right):
+def _resolved_pairs(a, u, s, v, right, apart=False):
     """`_resolved` of ``[[0, a], [a^T, 0]]``, whose values are ``s`` and whose vectors pairs.
 
     Of columns for left vectors above columns for right vectors, orthogonal to either vector of the
@@ -538,7 +554,7 @@ def _resolved_pairs(a, u, s, v, right):
     u_, s_, v_ = stop_gradient(u), stop_gradient(s), swapaxes(stop_gradient(v), -1, -2)
     above, below = _halves(u_, stop_gradient(right))
     p, q = matmul(_adjoint(u_), above), matmul(_adjoint(v_), below)
-    near = multiply((p + q) / 2, _inverse_differences(s_))
+    near = multiply((p + q) / 2, _inverse_differences(s_, apart))
     far = multiply((p - q) / 2, _inverse_sums(s_))
     rows = _as_rows(s_)
     above = add(matmul(u_, add(near, far)), divide(subtract(above, matmul(u_, p)), rows))
@@ -593,7 +609,7 @@ def _second_by_singular_values(a, u, s, v, ds, change):
     inner = matmul(_adjoint(u), left)
     rows, columns = _as_rows(ds), expand_dims(ds, -1)
     even, odd = _hermitian(inner), (inner - _adjoint(inner)) / 2
-    near = multiply(multiply(even, subtract(rows, columns)), _inverse_differences(s))
+    near = multiply(multiply(even, subtract(rows, columns)), _inverse_differences(s, apart=True))
     far = multiply(multiply(odd, add(rows, columns)), _inverse_sums(s))
     shares = divide(ds, s)
     above = _scaled(subtract(left, matmul(u, inner)), shares)
@@ -641,7 +657,7 @@ def _svd_gradient(op, du, ds, dv):
         above = zeros_like(u) if du is None else du
         below = swapaxes(zeros_like(v) if dv is None else dv, -1, -2)
         both = concatenate([above, below], -2)
-        terms.append(_turned(u, v, _resolved_pairs(a, u, s, v, both)))
+        terms.append(_turned(u, v, _resolved_pairs(a, u, s, v, both, apart=True)))
     if ds is not None and u.dtype.kind == "c":
         terms.append(matmul(_scaled(u, ds), v))
     elif ds is not None:
