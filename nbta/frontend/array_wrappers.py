@@ -33,6 +33,7 @@ from nbta.dtypes import check_plain
 from nbta.errors import InvalidArgumentError, invalid
 from nbta.frontend import native, picking
 from nbta.frontend.awaited import is_repeated
+from nbta.frontend.chosen_dtypes import chosen_dtypes, of_one_dtype
 from nbta.frontend.naturals import is_natural
 from nbta.frontend.problems import at_line, here
 from nbta.graph.graph import current, lies_in
@@ -807,9 +808,29 @@ class ArrayWrapper(Tensor):
         self.check_no_read_only()
         if self.fixed is not None:
             raise invalid("immutable", self.fixed)
+        self.check_one_dtype("changed")
         if self.is_value:
             what = "an item assignment in a function that is given to a loop or a branch of nbta's"
             raise refused(what, self.called)
+
+    def check_one_dtype(self, what) -> None:
+        """Refuse what NumPy does by the dtype, where only the run knows that."""
+        if self.chosen_dtypes is not None:
+            raise invalid("immutable", self.of_either_dtype(what))
+
+    @property
+    def chosen_dtypes(self):
+        """The dtypes of which it may have either; None where it is known."""
+        first = self.root._first
+        return None if first is None else chosen_dtypes(first)
+
+    def of_either_dtype(self, what):
+        """The message for what is done with an array of a dtype that only the run knows."""
+        kinds = " or ".join(map(str, self.chosen_dtypes))
+        return (
+            f"{here()}: {self.called} is {what}, and is an array of {kinds}, which only the run "
+            f"knows; give both arrays one dtype by astype, in the branch"
+        )
 
     def check_no_read_only(self) -> None:
         """NumPy's error for a write to what is read-only; a refusal where only the run knows."""
@@ -1204,7 +1225,9 @@ class ArrayWrapper(Tensor):
             raise TypeError(f"{here()}: astype: there is no cast {message}")
         if dtype == self.dtype and not copy and order != "F":
             return self
-        if dtype == self.dtype:
+        if dtype == self.dtype and self.chosen_dtypes is not None:
+            found = made(of_one_dtype(self.itself))
+        elif dtype == self.dtype:
             found = self.copy()
         else:
             found = wrapped(native.method("astype", self.content, (dtype,), {}))

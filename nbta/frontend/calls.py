@@ -34,6 +34,7 @@ from nbta.frontend import (
     followed,
     identity,
     iteration,
+    messages,
     native,
     operators,
     read_views,
@@ -116,7 +117,7 @@ from nbta.frontend.tries import check_index
 from nbta.frontend.universal import call_universal
 from nbta.frontend.universal_methods import METHODS_OF_UFUNCS, call_method
 from nbta.graph.graph import at_once, current
-from nbta.graph.operation import Tensor, asked
+from nbta.graph.operation import Tensor, asked, label_of
 from nbta.immutable import METHODS, own_numpy
 from nbta.locations import LIBRARIES, OWN
 from nbta.ops.axes import diagonals, places
@@ -729,7 +730,7 @@ def _made(kind, args, kwargs):
     if not native.is_known((args, kwargs)):
         refuse_class(kind)
     if issubclass(kind, BaseException):
-        return kind(*map(texts.text_of_error, args), **kwargs)
+        return _error(kind, tuple(map(texts.text_of_error, args)), kwargs)
     initial = kind.__init__
     plain = isinstance(initial, types.FunctionType) and kind.__new__ is object.__new__
     if plain and not is_library(initial) and type(kind).__call__ is type.__call__:
@@ -743,6 +744,26 @@ def _made(kind, args, kwargs):
     if _library(kind) in ("nbta", "numpy"):
         return in_wrapper(kind(*native.plain(args), **native.plain(kwargs)))
     return _as_it_makes_it(kind, args, kwargs)
+
+
+def _error(kind, args, kwargs):
+    """An error, in whose text names stand for values that only the run knows."""
+    if kind.__module__ == builtins.__name__:
+        return kind(*args, **kwargs)
+    try:
+        return kind(
+            *(messages.shown(value, _name_of(value)) for value in args),
+            **{key: messages.shown(value, _name_of(value)) for key, value in kwargs.items()},
+        )
+    except (TypeError, AttributeError, ValueError):  # it computes with the values
+        return kind(*args, **kwargs)
+
+
+def _name_of(value):
+    """What the user calls a value, for texts."""
+    label = value.root.label if isinstance(value, ArrayWrapper) else None
+    label = label_of(value) if isinstance(value, Tensor) and label is None else label
+    return label or "..."
 
 
 def _as_it_makes_it(kind, args, kwargs):
@@ -1769,6 +1790,8 @@ def _like(fill):
             return empty_records(array.shape if shape is None else shape, array.dtype)
         if not (isinstance(array, ArrayWrapper) or _is_number(array)):
             return NotImplemented
+        if dtype is None and isinstance(array, ArrayWrapper):
+            array.check_one_dtype("what an array is made like")
         kind = np.dtype(array.dtype if dtype is None else _dtype(dtype))
         if shape is not None:
             return _constant_array(native.plain(shape), fill, kind)
@@ -1783,6 +1806,8 @@ def _like(fill):
 def _full_like(a, fill_value, dtype=None, shape=None):
     if not (isinstance(a, ArrayWrapper) or _is_number(a)):
         return NotImplemented
+    if dtype is None and isinstance(a, ArrayWrapper):
+        a.check_one_dtype("what an array is made like")
     return _full(
         a.shape if shape is None else shape, fill_value, a.dtype if dtype is None else dtype
     )
@@ -1802,7 +1827,8 @@ def _copied_array(values, dtype):
     values = _together(values)
     if isinstance(values, ArrayWrapper):
         copy = values.copy()
-        return copy if dtype is None or dtype == copy.dtype else made(copy.astype(dtype))
+        keeps = dtype is None or (dtype == copy.dtype and copy.chosen_dtypes is None)
+        return copy if keeps else made(copy.astype(dtype))
     if native.is_known(values):
         return _known_number(values, dtype)
     if isinstance(values, list | tuple):
@@ -2065,6 +2091,8 @@ def _sample(value):
     """Something of the dtype of an array or number, and as weak as that."""
     if not isinstance(value, Tensor):
         return value
+    if isinstance(value, ArrayWrapper):
+        value.check_one_dtype("asked for its dtype")
     return value.weak(0) if value.weak else np.zeros((1,) * (value.ndim or 0), value.dtype)[()]
 
 

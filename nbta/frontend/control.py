@@ -43,6 +43,7 @@ from nbta.frontend.array_wrappers import (
     common_read_only,
     containers_in,
     in_trace,
+    is_of_now,
     keeps_shared,
     link,
     made,
@@ -52,6 +53,7 @@ from nbta.frontend.array_wrappers import (
     take_apart,
     wrapped,
 )
+from nbta.frontend.chosen_dtypes import note_chosen
 from nbta.frontend.constants import Chosen, Code, as_code, is_constant, may_be_all, may_be_chosen
 from nbta.frontend.containers import (
     ITEMS,
@@ -146,10 +148,11 @@ class Undefined:
     def __init__(self, name):
         self.name = name
 
+    #: Why it has none, after its name.
+    reason = "has no value in the branch that leads here"
+
     def _refuse(self, *_):
-        error = NoValueError(
-            f"{here()}: the variable {self.name!r} has no value in the branch that leads here"
-        )
+        error = NoValueError(f"{here()}: the variable {self.name!r} {self.reason}")
         error.nbta_raised = not _attempts.errors  # no later trace of a loop will know it
         raise error
 
@@ -161,6 +164,15 @@ class Undefined:
 
     def __repr__(self):
         return f"<no value of {self.name}>"
+
+
+class Within(Undefined):
+    """In place of a function whose default arguments have no value outside of a branch."""
+
+    reason = (
+        "is a function made in a branch, with a default argument that has no value outside of the "
+        "branch; call it there, or give it the value as an argument"
+    )
 
 
 class Absent(Undefined):
@@ -505,6 +517,8 @@ def _two_of(kind):
         f"assign the attributes of one {kind} in its branches, or make the class known by "
         f"nbta.register_structure"
     )
+    if kind == types.FunctionType.__name__:
+        remedy = "call each in its own branch, or make one function that takes what differs"
     return f"one {kind}", "another one", remedy
 
 
@@ -1046,7 +1060,10 @@ class _Merge:
         if not any(isinstance(each, Undefined) for each in pair):
             return ()
         if _gives_a_function(*pair) or _gives_a_function(*pair[::-1]):
-            return [each for each in pair if not isinstance(each, Undefined)]
+            missing, found = sorted(pair, key=lambda each: not isinstance(each, Undefined))
+            given = leaves((found.__defaults__, found.__kwdefaults__))
+            known = all(not isinstance(each, Tensor) or is_of_now(each) for each in given)
+            return [found if known else Within(missing.name)]
         return [each for each, outcome in zip(pair, self._outcomes, strict=True)
                 if isinstance(each, Listing) and not (_is_picked(each) or outcome.frame.made(each))
                 ]  # fmt: skip
@@ -1172,7 +1189,8 @@ class _Merge:
                 wrapper.read_only = common_read_only(pair)
                 dtypes = list(map(_dtype, self._contents(pair)))
                 if dtypes[0] != dtypes[1] and any(map(_has_axes, pair)):
-                    wrapper.fixed = _of_either_dtype(wrapper, dtypes)
+                    note_chosen(wrapper.itself, tuple(dtypes))
+                    wrapper.fixed = wrapper.of_either_dtype("changed")
             self._lose(wrapper, pair)
             note_number(wrapper, pair)
         self._link(joined, iter(values[len(self._pairs) : split]))
@@ -1401,15 +1419,6 @@ def _widens(have, new):
     if have == new or have.kind in "iu":
         return have == new or new.kind in "fc"
     return have.kind == "f" and new.kind == "c" and new.itemsize == 2 * have.itemsize
-
-
-def _of_either_dtype(wrapper, dtypes):
-    """Why no item can be written of an array that a branch chooses."""
-    kinds = " or ".join(map(str, dtypes))
-    return (
-        f"{here()}: {wrapper.called} is changed, and is an array of {kinds}, which only the run "
-        f"knows; give both arrays one dtype by astype"
-    )
 
 
 def common_dtype(one, other):

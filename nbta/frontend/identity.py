@@ -262,6 +262,9 @@ _OF_SCALARS = {"real": real, "imag": imag, "T": lambda scalar: scalar}
 #: Attributes that only tensors have: what users of graphs ask, and JAX's change of items.
 _OF_TENSORS = {"at", "graph", "op", "spec"}
 
+#: Attributes of arrays that say of which dtype they are.
+_OF_DTYPES = {"dtype", "itemsize", "nbytes"}
+
 
 def tensor_attribute(owner, name):
     """An attribute of an array or a number of the run, if NumPy's or Python's have it too."""
@@ -269,6 +272,8 @@ def tensor_attribute(owner, name):
         return type_of(owner)
     if isinstance(owner, ArrayWrapper):
         kinds = (np.ndarray,)
+        if name in _OF_DTYPES:
+            owner.check_one_dtype(f"asked for its {name}")
     elif name in _OF_SCALARS:
         return _OF_SCALARS[name](as_tensor(owner))
     else:

@@ -310,7 +310,7 @@ def at(ufunc, into, target, key, value=None, /):
         return
     value = None if value is None else _array(value)
     kind = target.dtype.kind
-    if ufunc in (np.add, np.subtract) and kind in "fc" and _goes_into(value, target):
+    if ufunc in (np.add, np.subtract) and kind in "fc" and _adds_in_own(value, target):
         value = value if ufunc is np.add else -value
         target.add(native.plain(as_key(key)), native.plain(value))
         return
@@ -326,8 +326,9 @@ def at(ufunc, into, target, key, value=None, /):
         target[...] = flat.reshape(target.shape)
 
 
-def _goes_into(value, target):
-    return np.can_cast(value.dtype, target.dtype, "same_kind")
+def _adds_in_own(value, target):
+    """Whether sums are in the dtype of the target: those in a wider one are rounded one by one."""
+    return np.promote_types(value.dtype, target.dtype) == target.dtype
 
 
 def _numbers_of(target, key):

@@ -203,13 +203,27 @@ def test_lists_and_ranges_by_lengths_of_the_run(f):
     check_grads(f, (X,), order=1)
 
 
-def test_a_polynomial_near_points_that_the_run_counts_is_refused():
+def test_fits_to_points_that_the_run_counts():
+    """More points than columns, fewer, and none."""
+
     def fitted(x):
         found = []
         for v in x:
             if v > 0.0:
                 found.append(v)
-        return np.polyfit(np.arange(len(found)), found, 1)[0]
+        line = np.polyfit(np.arange(len(found)), found, 1)
+        rows = np.stack([np.array(found), np.ones(len(found)), np.array(found) ** 2], axis=1)
+        return line, np.linalg.lstsq(rows, np.cos(np.array(found)), rcond=0.01)
 
-    with pytest.raises(nbta.NbtaError, match="only the run knows how many points there are"):
-        nbta.grad(fitted)(X)
+    few = X - np.sort(X)[-2] + 0.1
+    for compiled in (False, True):
+        run = nbta.function(fitted, compiled=compiled)
+        for x in (X, few):
+            wanted = nbta.structure.leaves(fitted(x))
+            for one, other in zip(nbta.structure.leaves(run(x)), wanted, strict=True):
+                assert np.shape(one) == np.shape(other)
+                np.testing.assert_allclose(one, other, rtol=1e-9)
+        with pytest.raises(ValueError, match="polyfit: there are no points"):
+            run(-abs(X))
+    for x in (X, few):
+        check_grads(nbta.function(lambda x: fitted(x)[1][0], compiled=False), (x,), order=1)

@@ -191,3 +191,74 @@ def test_long_loops_are_refused(f):
 def test_what_only_the_run_decides_is_refused(f):
     with pytest.raises(nbta.InvalidArgumentError, match=r"one dtype|several dtypes"):
         nbta.function(f, compiled=False, convert=True)(LONG)
+
+
+def of_either(x):
+    return np.arange(len(x)) if x[0] > 0 else x
+
+
+def doubled(a, x):
+    for _ in range(12):
+        a = a * 2
+    return a
+
+
+#: What NumPy makes of integers is of integers, and cuts off what is stored in it.
+MADE_OF_EITHER = {
+    "a copy": lambda a, x: a.copy(),
+    "a part": lambda a, x: np.concatenate([a[1:], a]),
+    "a product": lambda a, x: 2 * a,
+    "products": lambda a, x: np.outer(a, a)[0],
+    "a sum": lambda a, x: np.array([np.sum(a), 1]),
+    "of a loop": doubled,
+    "like it": lambda a, x: np.zeros_like(a),
+    "filled": lambda a, x: np.full_like(a, 1),
+    "by its dtype": lambda a, x: np.empty(3, a.dtype),
+    "by the dtype of another": lambda a, x: np.empty(3, (2 * a).dtype),
+    "by the result of dtypes": lambda a, x: np.empty(3, np.result_type(a, np.int8)),
+}
+#: What is of floats whatever it is made of.
+MADE_FLOATS = {
+    "cast": lambda a, x: 2 * a.astype(float),
+    "copied": lambda a, x: np.array(a, dtype=float),
+    "like it": lambda a, x: np.zeros_like(a, dtype=float),
+    "a quotient": lambda a, x: a / 2,
+    "products": lambda a, x: 0.5 * a + a * x,
+    "roots": lambda a, x: np.sqrt(abs(a)),
+    "in a loop": lambda a, x: np.array([item * 0.5 for item in a]),
+}
+
+
+def doubled_wave(x):
+    wave = 2.5 * (x * 1j if x[0] > 0 else x)
+    wave[0] = x[1]
+    return wave
+
+
+def stored(make):
+    def f(x):
+        made = make(of_either(x), x)
+        made[0] = x[1]
+        return made
+
+    return f
+
+
+def test_nothing_is_stored_in_what_is_made_of_real_or_complex_numbers():
+    with pytest.raises(nbta.InvalidArgumentError, match="array of complex128 or float64"):
+        nbta.function(doubled_wave, compiled=False, convert=True)(LONG)
+
+
+@pytest.mark.parametrize("make", MADE_OF_EITHER.values(), ids=MADE_OF_EITHER)
+def test_nothing_is_stored_in_what_is_made_of_integers_or_floats(make):
+    with pytest.raises(nbta.InvalidArgumentError, match=r"array of int64 or float64, .*one dtype"):
+        nbta.function(stored(make), compiled=False, convert=True)(LONG)
+
+
+def test_what_is_made_floats_of_integers_or_floats_is_stored_in():
+    def f(x):
+        return [stored(make)(x) for make in MADE_FLOATS.values()]
+
+    for compiled in (False, True):
+        hold(f, LONG, compiled)
+        hold(f, -LONG, compiled)

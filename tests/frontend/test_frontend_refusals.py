@@ -471,7 +471,31 @@ def asserted_number(x, i):
     assert x[i] < 0.0, x[i]
 
 
+class TooGreatError(ValueError):
+    def __init__(self, value, place):
+        super().__init__(f"{value:.3f} at {place} is too great")
+
+
+class OfTwoError(ValueError):
+    def __init__(self, value, least):
+        self.value, self.least = value, least
+
+    def __str__(self):
+        return f"{self.value:g} is less than {self.least}"
+
+
+def by_own_class(x, i):
+    value = x[i]
+    raise TooGreatError(value, place="home")
+
+
+def by_own_text(x, i):
+    raise OfTwoError(least=0.5, value=x[i] * 2)
+
+
 TEXTS = {
+    by_own_class: "{value} at home is too great",
+    by_own_text: "{...} is less than 0.5",
     of_parts: "('too great', {i}, {x[i]})",
     of_a_number: "{x[i] - 0.5}",
     asserted_number: "{x[i]}",
@@ -503,6 +527,27 @@ def test_texts_of_errors_have_the_source_of_what_only_the_run_knows(fail, compil
     assert slope(np.zeros(4)).tolist() == [1.0] * 4
     with pytest.raises((ValueError, AssertionError), match=said_of(fail)):
         slope(np.array([0.1, 0.7, 0.3, 0.2]))
+
+
+def a_function_of_either_branch(x):
+    if x[0] > 0:
+        f = lambda y: 2 * y  # noqa: E731
+    else:
+        f = lambda y: 3 * y  # noqa: E731
+    return f(x[0])
+
+
+def a_function_after_its_branch(x):
+    if x[0] > 0:
+        f = lambda y, k=x[0] * 2: k * y  # noqa: E731
+    return f(x[0])
+
+
+def test_functions_that_a_branch_makes():
+    with pytest.raises(nbta.InvalidArgumentError, match=r"'f' is one function.*call each in its"):
+        nbta.function(a_function_of_either_branch, convert=True)(X)
+    with pytest.raises(NameError, match=r"'f' is a function made in a branch.*call it there"):
+        nbta.function(a_function_after_its_branch, convert=True)(X)
 
 
 def test_texts_of_errors_have_what_is_known():

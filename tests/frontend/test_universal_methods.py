@@ -211,6 +211,20 @@ def test_arrays_to_fill(compiled):
     assert_same(nbta.function(run, compiled=compiled)(X), run(X), "out")
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_sums_at_places_of_a_wider_dtype_are_rounded_one_by_one(compiled):
+    def run(x):
+        sums = np.ones(3, np.float32) * np.float32(0.3)
+        np.add.at(sums, [k % 3 for k in range(40)], x)
+        np.subtract.at(sums, 1, 0.1)
+        return sums
+
+    values = np.random.default_rng(0).normal(size=40)
+    np.testing.assert_array_equal(nbta.function(run, compiled=compiled)(values), run(values))
+    slope = nbta.grad(lambda x: np.sum(run(x)[1:]), compiled=compiled)(values)
+    np.testing.assert_array_equal(slope, [k % 3 > 0 for k in range(40)])
+
+
 WRONG = {
     "several axes": (ValueError, lambda x: np.subtract.reduce(x, axis=(0, 1))),
     "where alone": (ValueError, lambda x: np.subtract.reduce(x, where=x > 1)),

@@ -141,7 +141,10 @@ CASES |= {
     "RandomGamma": [(lambda a: nbta.random.gamma(nbta.random.key(1), a, (3,)), [abs(V)])],
     "AddSaved": [(nbta.grad(lambda x: nbta.sum(nbta.grad(_steps)(x) ** 2)), [V])],
     "AddShadows": [(_slope(_slope(_slope(_slope(_power)))), [V])],
-    "Separation": [(lambda a: nbta.grad(lambda b: nbta.sum(nbta.eigh(b)[1] ** 3))(a), [SPD])],
+    "ByEigenvalues": [(_slope(lambda a: nbta.sum(np.linalg.eigvalsh(a) ** 3)), [SPD])],
+    "BySingularValues": [(_slope(lambda a: nbta.sum(np.linalg.svdvals(a) ** 3)), [A])],
+    "ReducedResolventOfPairs": [(_slope(lambda a: nbta.sum(nbta.svd(a)[0] ** 3)), [A])],
+    "ReducedResolvent": [(lambda a: nbta.grad(lambda b: nbta.sum(nbta.eigh(b)[1] ** 3))(a), [SPD])],
 }
 
 

@@ -752,6 +752,82 @@ def test_repeated_values():
         assert not np.isfinite(grad(lambda a: np.linalg.svd(a)[0] * weights)).all()
 
 
+def by_eigh(a):
+    w, v = np.linalg.eigh(a)
+    return np.exp(w[2]) * v[0, 2] * v[1, 2] + v[2, 2] ** 2
+
+
+def by_svd(a):
+    u, s, v = np.linalg.svd(a, full_matrices=False)
+    return np.exp(s[0]) * u[0, 0] * v[0, 1] + u[4, 0] ** 2
+
+
+@pytest.mark.parametrize("name", ["eigh", "svd"])
+def test_higher_derivatives_where_other_values_nearly_repeat(name):
+    """Those of one value and its vectors do not depend on other gaps, nor second ones of sums."""
+    function = {"eigh": by_eigh, "svd": by_svd}[name]
+    rng = np.random.default_rng(2)
+    root, way = rng.normal(size=(2, 6, 3))
+    turned = np.linalg.qr(root[:3])[0]
+    tall = (np.linalg.qr(root)[0] * [2.0, 1.0, 1.0]) @ turned
+    a = (turned * [1.0, 1.0, 2.0]) @ turned.T if name == "eigh" else tall
+    way = way[:3] + way[:3].T if name == "eigh" else way
+
+    def along(slope):
+        return nbta.function(lambda a: np.sum(nbta.grad(slope)(a) * way), compiled=False)
+
+    def difference(slope):
+        return (slope(a + 1e-5 * way) - slope(a - 1e-5 * way)) / 2e-5
+
+    first = along(function)
+    second = along(first)
+    assert second(a) == pytest.approx(difference(first), rel=1e-6)
+    assert along(second)(a) == pytest.approx(difference(second), rel=1e-6)
+
+    def with_sum(a):
+        return function(a) + (
+            np.trace(a) - np.sum(np.linalg.eigvalsh(a)) if name == "eigh" else 0.0
+        )
+
+    for compiled in (False, True):
+        found = nbta.function(lambda a: nbta.hvp(with_sum, a, way), compiled=compiled)(a)
+        assert np.sum(found * way) == pytest.approx(second(a), rel=1e-9)
+
+
+def test_what_nearly_repeated_values_do_not_give():
+    """Of rounding errors, that would be any number."""
+    turned = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
+    a, way = (turned * [1.0, 1.0, 2.0]) @ turned.T, np.arange(9.0).reshape(3, 3)
+
+    def root(a):
+        w, v = np.linalg.eigh(a)
+        return np.sum(((v * np.sqrt(w)) @ v.T) * way)
+
+    def ordered(a):
+        u, s, v = np.linalg.svd(a)
+        return np.sum(((u * s**2) @ v) * way)
+
+    for function in (root, ordered):
+        assert np.isnan(nbta.grad(function, compiled=False)(a)).any()
+    for values in (np.linalg.eigvalsh, np.linalg.svdvals):
+        slope = nbta.grad(lambda a, f=values: np.sum(np.exp(f(a))), compiled=False)
+        assert np.isfinite(slope(a)).all()
+        assert np.isnan(nbta.grad(lambda a, f=slope: np.sum(f(a) * way), compiled=False)(a)).any()
+
+
+def test_second_derivatives_where_other_values_repeat():
+    """Adjoints that are zero stay zero where the difference of two values is."""
+    for function, a in (
+        (np.linalg.eigvalsh, [1.0, 1.0, 2.0]),
+        (np.linalg.svdvals, [2.0, 1.0, 1.0]),
+    ):
+        a = np.diag(a)
+        place = int(np.argmax(function(a)))
+        slope = nbta.grad(lambda a, f=function, place=place: np.exp(f(a)[place]), compiled=False)
+        found = nbta.jacobian(slope, compiled=False)(a)
+        assert np.isfinite(found).all()
+
+
 def test_vectors_without_gradients():
     a = complex_of(A)
 

@@ -18,8 +18,10 @@ from nbta.ops.functions import __all__ as functions
 
 #: Parts of other operations: they have no function of their own, and are shown where those are.
 PARTS = {
-    "AddSaved", "AddShadows", "Assert", "Await", "After", "DynamicAddSlice", "GradientIteration",
-    "Parameter", "Print", "RestoreRows", "Separation", "Shadow", "TruePlaces",
+    "AddSaved", "AddShadows", "After", "AlongEigenvalues", "AlongSingularValues", "Assert", "Await",
+    "ByEigenvalues", "BySingularValues", "DynamicAddSlice", "GradientIteration", "Parameter",
+    "Print", "ReducedResolvent", "ReducedResolventOfPairs", "RestoreRows", "Separation", "Shadow",
+    "TruePlaces",
 }  # fmt: skip
 MODULES = [
     importlib.import_module(info.name)

@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from nbta import shapes
 from nbta.codegen.values import NUMBERS, typed
 from nbta.codegen.windows import added, held
-from nbta.errors import InvalidArgumentError, invalid
+from nbta.errors import invalid
 from nbta.graph.operation import Spec, Tensor
 from nbta.loops import assign, call, do, over
 from nbta.ops.axes.reductions import sum as sum_
@@ -30,6 +30,7 @@ from nbta.ops.core.arithmetic import (
     where,
 )
 from nbta.ops.core.axis_arguments import integers, numbers, one_axis, operand
+from nbta.ops.core.checks import checked
 from nbta.ops.core.dispatch import data_spec, exported
 from nbta.ops.core.elementwise import conjugate, narrow, promoted, widened
 from nbta.ops.core.filling import ones_like, zeros, zeros_like
@@ -280,26 +281,18 @@ def polyfit(
         raise invalid("rank", "polyfit: give a row of points, and one or more rows of values")
     precision = np.finfo(x.dtype if x.dtype.kind in "fc" else np.float64).eps
     x, y = (cast(v, np.complex128 if v.dtype.kind == "c" else np.float64) for v in (x, y))
+    count = data_spec(x).shape[0]
+    if type(count) is not int:
+        count = shape_of(x)[0]
+        x = checked(x, greater(count, 0), "polyfit: there are no points")
     rows = vander(x, deg + 1)
     if w is not None:
         weights = reshape(cast(operand(w), np.float64), (-1, 1))
         rows, y = rows * weights, y * (weights if y.ndim == 2 else reshape(weights, (-1,)))
     scale = sqrt(sum_(real(rows * conjugate(rows)), 0))
-    cut = _known_length(x) * precision if rcond is None else rcond
+    cut = count * precision if rcond is None else rcond
     found = lstsq(rows / scale, y, cut)[0]
     return named(found / (reshape(scale, (-1, 1)) if y.ndim == 2 else scale), name)
-
-
-def _known_length(x):
-    try:
-        return int(x.shape[0])
-    except InvalidArgumentError as error:
-        raise invalid(
-            "symbolic",
-            "polyfit: only the run knows how many points there are, and it needs singular values "
-            "of a matrix with a row for each; solve np.linalg.solve(V.T @ V, V.T @ y) with V = "
-            "np.vander(x, deg + 1) in its place",
-        ) from error
 
 
 # Differences.

@@ -1,7 +1,9 @@
 """Eigenvalues, singular values, orthogonal columns and exponentials of matrices, by LAPACK.
 
-Gradients of vectors divide by the differences of values, or of their squares: where values repeat
-they are infinite or NaN, as the vectors are any of a space there. Gradients of values alone do not.
+Gradients of vectors divide by the differences of values: where values repeat, but for rounding
+errors, they are infinite or NaN, as the vectors are any of a space there. Gradients of values alone
+do not, but their second derivatives do. Values of which nobody uses the vectors may repeat or
+nearly so.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import numpy as np
 
 from nbta.codegen.values import is_known, product, times, total
 from nbta.errors import invalid
+from nbta.graph.graph import mark_adjoints
 from nbta.graph.operation import Spec, Tensor
 from nbta.kernels.factors import VECTORS
 from nbta.loops import Constant, call, call_at, over
@@ -28,7 +31,9 @@ from nbta.ops.core.arithmetic import (
     divide,
     greater,
     less,
+    less_equal,
     logical_and,
+    maximum,
     multiply,
     negative,
     real,
@@ -169,11 +174,25 @@ def _evaluate_eigh(a, *, invariant=False):
     return _by_place(a, results, one)
 
 
-def _inverse_differences(values):
-    """Of each two of some values, with zeros for each and itself."""
-    rows, columns = expand_dims(values, -1), expand_dims(values, -2)
+#: Differences of values up to so many roundings of their sum count as none. One of LAPACK's values
+#: has an error of one or a few, so that a quotient by a greater difference is right to some percent
+#: at least.
+_ROUNDED = 64
+
+
+def _inverse_differences(values, apart=False):
+    """Of each two of some values, with zeros for each and itself.
+
+    ``apart``: infinite for differences that may be rounding errors of LAPACK's, as for none. What
+    is computed by quotients of rounding errors would be wrong without a sign of it.
+    """
+    gaps = subtract(_as_rows(values), expand_dims(values, -1))
     unit = _unit(values)
-    return subtract(divide(1.0, add(subtract(columns, rows), unit)), unit)
+    if apart:
+        share = _ROUNDED * float(np.finfo(values.dtype).eps)
+        bound = multiply(sum_(abs_(values), -1, keepdims=True), share)
+        gaps = where(less_equal(abs_(gaps), expand_dims(bound, -1)), zeros_like(gaps), gaps)
+    return subtract(divide(1.0, add(gaps, unit)), unit)
 
 
 def _unit(values):
@@ -182,23 +201,129 @@ def _unit(values):
     return subtract(tril(ones), tril(ones, -1))
 
 
+def _hermitian(x):
+    return (x + _adjoint(x)) / 2
+
+
+def _products(columns, others):
+    """Products of each two columns in the same place."""
+    return sum_(multiply(conjugate(columns), others), -2)
+
+
+def _define_derived(name, gradient, **traits):
+    """The record of a value, the last input, whose derivative the other inputs say."""
+    return define(
+        name,
+        lambda *specs: specs[-1],
+        lambda *values: values[-1],
+        gradient,
+        emit=lambda code, op: code.bind(op.outputs[0], code.value(op.inputs[-1])),
+        **traits,
+    )
+
+
+def _resolved(a, w, v, right, apart=False):
+    """Columns orthogonal to the vectors: ``(w[k] - a) z[k] = c[k] - v[k] v[k]^H c[k]``.
+
+    These are the reduced resolvents of the values (T. Kato, "Perturbation theory for linear
+    operators", 1966). A vector turns by that of the change of the matrix times the vector.
+    """
+    w_, v_ = stop_gradient(w), stop_gradient(v)
+    inner = matmul(_adjoint(v_), stop_gradient(right))
+    inner = multiply(inner, cast(_inverse_differences(w_, apart), v.dtype))
+    return apply(RESOLVED, [a, w, v, right, matmul(v_, inner)])
+
+
+def _resolved_gradient(op, dz):
+    """By the equation, in which a column depends on its own value and vector alone.
+
+    The derivative of the quotients has the turns of all vectors, which are as large as other values
+    are near to each other, and cancel in exact numbers only.
+    """
+    (a, w, v, right, _), z = op.inputs, op.outputs[0]
+    mark_adjoints([right, z])  # a column that nobody uses is zero
+    y = _resolved(a, w, v, dz)
+    by_v = add(
+        multiply(y, conjugate(_as_rows(_products(v, right)))),
+        multiply(z, conjugate(_as_rows(_products(v, dz)))),
+    )
+    by_w = negative(real(_products(y, z)))
+    return [_hermitian(matmul(y, _adjoint(z))), by_w, negative(by_v), y, None]
+
+
+RESOLVED = _define_derived("ReducedResolvent", _resolved_gradient)
+
+
+def _by_values(a, w, v, dw):
+    """The gradient at matrices whose eigenvalues have adjoints."""
+    v_ = stop_gradient(v)
+    found = _hermitian(matmul(_scaled(v_, stop_gradient(dw)), _adjoint(v_)))
+    return apply(BY_VALUES, [a, w, v, dw, found])
+
+
+def _along_values(a, w, v, change):
+    """Tangents of eigenvalues along a change of matrices, which is Hermitian."""
+    v_ = stop_gradient(v)
+    found = real(_products(v_, matmul(stop_gradient(change), v_)))
+    return apply(ALONG_VALUES, [a, w, v, change, found])
+
+
+def _second_by_values(a, w, v, dw, change):
+    """The derivative of `_by_values` along a change of matrices.
+
+    By quotients of differences of the adjoints, so that those of equal adjoints are zero, whatever
+    the values are; the derivative of that by resolvents.
+    """
+    turned = matmul(change, v)
+    inner = _hermitian(matmul(_adjoint(v), turned))
+    inner = multiply(inner, cast(subtract(_as_rows(dw), expand_dims(dw, -1)), v.dtype))
+    inner = multiply(inner, cast(_inverse_differences(w, apart=True), v.dtype))
+    found = matmul(v, matmul(inner, _adjoint(v)))
+    half = matmul(_resolved(a, w, v, _scaled(turned, dw)), _adjoint(v))
+    whole = add(half, _adjoint(half))
+    return add(whole, stop_gradient(subtract(found, whole)))
+
+
+def _by_values_gradient(op, dg):
+    a, w, v, dw, _ = op.inputs
+    mark_adjoints([dw])
+    change = _hermitian(dg)
+    by_a = _second_by_values(a, w, v, dw, change)
+    return [by_a, None, None, _along_values(a, w, v, change), None]
+
+
+def _by_values_tangent(op, da, dw, dv, change, dg):
+    a, w, v, adjoints, _ = op.inputs
+    mark_adjoints([adjoints])
+    terms = [] if change is None else [_by_values(a, w, v, change)]
+    if da is not None:
+        terms.append(_second_by_values(a, w, v, adjoints, _hermitian(da)))
+    return [add_n(terms) if terms else None]
+
+
+BY_VALUES = _define_derived("ByEigenvalues", _by_values_gradient, tangent=_by_values_tangent)
+
+
+def _along_values_gradient(op, dt):
+    a, w, v, change, _ = op.inputs
+    return [_second_by_values(a, w, v, dt, change), None, None, _by_values(a, w, v, dt), None]
+
+
+ALONG_VALUES = _define_derived("AlongEigenvalues", _along_values_gradient)
+
+
 def _eigh_gradient(op, dw, dv):
-    (w, v), inner = op.outputs, None
+    (w, v), a, terms = op.outputs, op.inputs[0], []
     if v.dtype.kind == "c" and dv is None:
         # What comes of these vectors is the same however each of them is turned.
         w, v = apply(EIGH, op.inputs, {"invariant": True})
     if dv is not None:
         if not op.attrs.get("invariant"):
             _refuse_turning(v.dtype, "eigenvectors")
-        inner = multiply(matmul(_adjoint(v), dv), cast(_inverse_differences(w), v.dtype))
-        inner = matmul(v, inner)
+        terms.append(_hermitian(matmul(_resolved(a, w, v, dv, apart=True), _adjoint(v))))
     if dw is not None:
-        by_values = multiply(v, cast(expand_dims(dw, -2), v.dtype))
-        inner = by_values if inner is None else add(inner, by_values)
-    if inner is None:
-        return [None]
-    found = matmul(inner, _adjoint(v))
-    return [(found + _adjoint(found)) / 2]
+        terms.append(_by_values(a, w, v, dw))
+    return [add_n(terms) if terms else None]
 
 
 def _emit_eigh(code, op) -> None:
@@ -405,30 +530,138 @@ def _evaluate_svd(a):
     return _by_place(a, results, one)
 
 
+def _inverse_sums(values):
+    """Of each two of some values, with zeros for each and itself."""
+    unit = _unit(values)
+    sums = add(add(expand_dims(values, -1), _as_rows(values)), unit)
+    return divide(subtract(1.0, unit), sums)
+
+
+def _halves(u, both):
+    """The rows for the left vectors, and those for the right ones."""
+    m = shape_of(u)[-2]
+    return getitem(both, (..., slice(None, m), slice(None))), getitem(
+        both, (..., slice(m, None), slice(None))
+    )
+
+
+def _resolved_pairs(a, u, s, v, right, apart=False):
+    """`_resolved` of ``[[0, a], [a^T, 0]]``, whose values are ``s`` and whose vectors pairs.
+
+    Of columns for left vectors above columns for right vectors, orthogonal to either vector of the
+    pair.
+    """
+    u_, s_, v_ = stop_gradient(u), stop_gradient(s), swapaxes(stop_gradient(v), -1, -2)
+    above, below = _halves(u_, stop_gradient(right))
+    p, q = matmul(_adjoint(u_), above), matmul(_adjoint(v_), below)
+    near = multiply((p + q) / 2, _inverse_differences(s_, apart))
+    far = multiply((p - q) / 2, _inverse_sums(s_))
+    rows = _as_rows(s_)
+    above = add(matmul(u_, add(near, far)), divide(subtract(above, matmul(u_, p)), rows))
+    below = add(matmul(v_, subtract(near, far)), divide(subtract(below, matmul(v_, q)), rows))
+    return apply(RESOLVED_PAIRS, [a, u, s, v, right, concatenate([above, below], -2)])
+
+
+def _resolved_pairs_gradient(op, dz):
+    """As that of `_resolved`."""
+    (a, u, s, v, right, _), z = op.inputs, op.outputs[0]
+    mark_adjoints([right, z])
+    y = _resolved_pairs(a, u, s, v, dz)
+    found = []
+    halves = [_halves(u, one) for one in (y, z, right, dz)]
+    for side, vectors in enumerate((u, swapaxes(v, -1, -2))):
+        y_, z_, right_, dz_ = (half[side] for half in halves)
+        by_vectors = add(
+            multiply(y_, _as_rows(_products(vectors, right_))),
+            multiply(z_, _as_rows(_products(vectors, dz_))),
+        )
+        found.append(negative(by_vectors))
+    (y_u, y_v), (z_u, z_v) = halves[:2]
+    by_a = add(matmul(y_u, _adjoint(z_v)), matmul(z_u, _adjoint(y_v)))
+    return [by_a, found[0], negative(_products(y, z)), swapaxes(found[1], -1, -2), y, None]
+
+
+RESOLVED_PAIRS = _define_derived("ReducedResolventOfPairs", _resolved_pairs_gradient)
+
+
+def _turned(u, v, z):
+    """The change of matrices by that of their vectors."""
+    above, below = _halves(u, z)
+    return add(matmul(above, v), matmul(u, _adjoint(below)))
+
+
+def _by_singular_values(a, u, s, v, ds):
+    """The gradient at matrices whose singular values have adjoints."""
+    found = matmul(_scaled(stop_gradient(u), stop_gradient(ds)), stop_gradient(v))
+    return apply(BY_SINGULAR_VALUES, [a, u, s, v, ds, found])
+
+
+def _along_singular_values(a, u, s, v, change):
+    """Tangents of singular values along a change of matrices."""
+    u_, columns = stop_gradient(u), swapaxes(stop_gradient(v), -1, -2)
+    found = _products(u_, matmul(stop_gradient(change), columns))
+    return apply(ALONG_SINGULAR_VALUES, [a, u, s, v, change, found])
+
+
+def _second_by_singular_values(a, u, s, v, ds, change):
+    """The derivative of `_by_singular_values` along a change, as `_second_by_values`."""
+    left, right = matmul(change, swapaxes(v, -1, -2)), matmul(_adjoint(change), u)
+    inner = matmul(_adjoint(u), left)
+    rows, columns = _as_rows(ds), expand_dims(ds, -1)
+    even, odd = _hermitian(inner), (inner - _adjoint(inner)) / 2
+    near = multiply(multiply(even, subtract(rows, columns)), _inverse_differences(s, apart=True))
+    far = multiply(multiply(odd, add(rows, columns)), _inverse_sums(s))
+    shares = divide(ds, s)
+    above = _scaled(subtract(left, matmul(u, inner)), shares)
+    below = _scaled(subtract(right, matmul(swapaxes(v, -1, -2), _adjoint(inner))), shares)
+    found = add(matmul(add(matmul(u, add(near, far)), above), v), matmul(u, _adjoint(below)))
+    both = _scaled(concatenate([left, right], -2), ds)
+    whole = _turned(u, v, _resolved_pairs(a, u, s, v, both))
+    return add(whole, stop_gradient(subtract(found, whole)))
+
+
+def _by_singular_values_gradient(op, dg):
+    ds = op.inputs[4]
+    mark_adjoints([ds])
+    by_a = _second_by_singular_values(*op.inputs[:5], dg)
+    return [by_a, None, None, None, _along_singular_values(*op.inputs[:4], dg), None]
+
+
+def _by_singular_values_tangent(op, da, du, ds, dv, change, dg):
+    mark_adjoints([op.inputs[4]])
+    terms = [] if change is None else [_by_singular_values(*op.inputs[:4], change)]
+    if da is not None:
+        terms.append(_second_by_singular_values(*op.inputs[:5], da))
+    return [add_n(terms) if terms else None]
+
+
+BY_SINGULAR_VALUES = _define_derived(
+    "BySingularValues", _by_singular_values_gradient, tangent=_by_singular_values_tangent
+)
+
+
+def _along_singular_values_gradient(op, dt):
+    mark_adjoints([op.inputs[4]])
+    by_a = _second_by_singular_values(*op.inputs[:4], dt, op.inputs[4])
+    return [by_a, None, None, None, _by_singular_values(*op.inputs[:4], dt), None]
+
+
+ALONG_SINGULAR_VALUES = _define_derived("AlongSingularValues", _along_singular_values_gradient)
+
+
 def _svd_gradient(op, du, ds, dv):
     """See J. Townsend, "Differentiating the singular value decomposition", 2016."""
-    u, s, v = op.outputs
+    (a,), (u, s, v), terms = op.inputs, op.outputs, []
     if du is not None or dv is not None:
         _refuse_turning(u.dtype, "singular vectors")
-    rows, columns = swapaxes(u, -1, -2), swapaxes(v, -1, -2)
-    inner = None if ds is None else multiply(_unit(s), expand_dims(ds, -2))
-    terms = []
-    if du is not None or dv is not None:
-        gaps = _inverse_differences(multiply(s, s))
-    if du is not None:
-        skew = matmul(rows, du)
-        part = multiply(multiply(gaps, skew - swapaxes(skew, -1, -2)), expand_dims(s, -2))
-        inner = part if inner is None else add(inner, part)
-        beside = divide(subtract(du, matmul(u, skew)), expand_dims(s, -2))
-        terms.append(matmul(beside, v))
-    if dv is not None:
-        skew = matmul(v, swapaxes(dv, -1, -2))
-        part = multiply(expand_dims(s, -1), multiply(gaps, skew - swapaxes(skew, -1, -2)))
-        inner = part if inner is None else add(inner, part)
-        beside = divide(subtract(dv, matmul(matmul(dv, columns), v)), expand_dims(s, -1))
-        terms.append(matmul(u, beside))
-    if inner is not None:
-        terms.insert(0, matmul(u, matmul(cast(inner, u.dtype), v)))
+        above = zeros_like(u) if du is None else du
+        below = swapaxes(zeros_like(v) if dv is None else dv, -1, -2)
+        both = concatenate([above, below], -2)
+        terms.append(_turned(u, v, _resolved_pairs(a, u, s, v, both, apart=True)))
+    if ds is not None and u.dtype.kind == "c":
+        terms.append(matmul(_scaled(u, ds), v))
+    elif ds is not None:
+        terms.append(_by_singular_values(a, u, s, v, ds))
     return [add_n(terms) if terms else None]
 
 
@@ -870,14 +1103,22 @@ def lstsq(
     a, b = promoted(a, b, floats=True)
     if a.ndim != 2 or b.ndim not in (1, 2):
         raise invalid("rank", "lstsq: give a matrix and a vector or a matrix")
-    (a, dtype), (m, n) = _matrices(a), _lengths(a)
-    b, cut = cast(b, a.dtype), _precision(a) if rcond is None else _share(rcond, a.dtype)
+    (a, dtype), n = _matrices(a), operator.index(a.shape[1])
+    m = data_spec(a).shape[0]
+    is_known = type(m) is int
+    m = m if is_known else shape_of(a)[0]
+    precision = _precision(a) if is_known else maximum(m, n) * float(np.finfo(a.dtype).eps)
+    b, cut = cast(b, a.dtype), precision if rcond is None else _share(rcond, a.dtype)
+    cut = cast(cut, _real(a.dtype)) if isinstance(cut, Tensor) else cut
     x = matmul(_pseudo_inverse(a, cut), b)
     right = expand_dims(b, 1) if b.ndim == 1 else b
     rest = subtract(matmul(a, expand_dims(x, 1) if b.ndim == 1 else x), right)
     squares = sum_(real(multiply(conjugate(rest), rest)), 0)
     rank = cast(matrix_rank(a, rtol=cut), np.int32)
-    if m <= n:
+    if not is_known:
+        count = shape_of(squares)[0]
+        squares = getitem(squares, slice(0, where(greater(m, n), count, zeros_like(count))))
+    elif m <= n:
         squares = getitem(squares, slice(0, 0))
     values = cast(svdvals(a), _real(dtype))
     return cast(x, dtype, name=name), cast(squares, _real(dtype)), rank, values
@@ -899,6 +1140,7 @@ def _scipy_lstsq(
 ):
     # gelsy has no singular values.
     check_choice("scipy.linalg.lstsq", "lapack_driver", lapack_driver, (None, "gelsd", "gelss"))
+    _lengths(operand(a))  # by which the sum of squares is a number or an array
     x, squares, rank, values = lstsq(a, b, np.finfo(operand(a).dtype).eps if cond is None else cond)
     if operand(b).ndim == 1 and squares.shape == (1,):
         squares = squeeze(squares, 0)
