@@ -123,8 +123,8 @@ def as_leaf(path: str, value: Any) -> Any:
         raise invalid("argument", message) from error
 
 
-def _is_joined(value):
-    """Whether + joins a sequence with others, as deques and arrays of `array`, which NumPy takes."""
+def _is_joined(value: Any) -> bool:
+    """Whether + joins a sequence with others, as deques, which NumPy makes arrays of."""
     known = isinstance(value, list | tuple | str | bytes)
     return isinstance(value, Sequence) and not known and hasattr(value, "__add__")
 
