@@ -8,6 +8,7 @@ import os
 import warnings
 import weakref
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import is_dataclass
 from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
@@ -67,7 +68,7 @@ from nbta.tensor_array import TensorArray
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from nbta.inspect.profiling import Profile
     from nbta.typing import Compiled, Q, T
@@ -109,6 +110,8 @@ def as_leaf(path: str, value: Any) -> Any:
         return value
     check_plain(path, value)
     try:
+        if _is_joined(value):
+            raise invalid("argument", "its + and * are not those of arrays")
         return as_array(value)
     except InvalidArgumentError as error:
         reason = not_rebuilt(value) if is_dataclass(value) else ""
@@ -118,6 +121,12 @@ def as_leaf(path: str, value: Any) -> Any:
             f"class a structure with nbta.register_structure"
         )
         raise invalid("argument", message) from error
+
+
+def _is_joined(value: Any) -> bool:
+    """Whether + joins a sequence with others, as deques, which NumPy makes arrays of."""
+    known = isinstance(value, list | tuple | str | bytes)
+    return isinstance(value, Sequence) and not known and hasattr(value, "__add__")
 
 
 def order_of(structure: Any) -> Any:

@@ -207,17 +207,15 @@ def type_of(value, *rest):
     if isinstance(value, Tensor):
         return Class(value.dtype)
     note_class(value)
-    return type(value)
+    return list if isinstance(value, Listing) else type(value)
 
 
 def has(value, name) -> bool:
     """``hasattr`` of what stands for a value of the run: what NumPy's, or Python's too, have."""
     if isinstance(value, _RECORDS):
         return has_field(value, name)
-    if isinstance(value, ArrayWrapper):
-        return hasattr(np.ndarray, name)
-    kinds = type_of(value).kinds if not isinstance(value, Number) else (value.weak,)
-    found = {hasattr(kind, name) for kind in kinds}
+    kinds = _kinds(value)
+    found = {_of_instances(kind, name) for kind in kinds}
     if len(found) == 1:
         return found.pop()
     python, numpys = kinds
@@ -228,8 +226,25 @@ def has(value, name) -> bool:
     )
 
 
+def _kinds(value):
+    """The classes that an array or a number of the run may have."""
+    if isinstance(value, ArrayWrapper):
+        return (np.ndarray,)
+    return (value.weak,) if isinstance(value, Number) else type_of(value).kinds
+
+
+def _of_instances(kind, name):
+    """Whether instances of a built-in class have an attribute: not what classes have, as a call."""
+    return hasattr(_MATRIX if kind is np.ndarray else kind(), name)
+
+
+_MATRIX = np.empty((1, 1))
+
+
 def has_attribute(owner, name):
     """``hasattr``."""
+    if isinstance(owner, Listing):
+        return hasattr([], name)
     if isinstance(owner, Tensor | _RECORDS) and not is_maybe(owner):
         return has(owner, name)
     found = getattr(owner, name, None)
@@ -238,6 +253,11 @@ def has_attribute(owner, name):
 
 def attribute_of(owner, name, *default):
     """``getattr``."""
+    if isinstance(owner, Listing):
+        if name == "__class__":
+            return list
+        if not has_attribute(owner, name):
+            return default[0] if default else getattr([], name)
     if default and isinstance(owner, _RECORDS) and not has_field(owner, name):
         return default[0]
     if not isinstance(owner, Tensor) or is_maybe(owner):

@@ -49,10 +49,11 @@ from nbta.ops.axes.truths import all as reduce_all
 from nbta.ops.core.arithmetic import equal, less, less_equal, logical_and, maximum, minimum, where
 from nbta.ops.core.checks import ASSERT, after, first_token
 from nbta.ops.core.dimensions import outside
-from nbta.ops.core.dispatch import CONSTANT, apply, as_tensor
+from nbta.ops.core.dispatch import apply, as_tensor
 from nbta.ops.core.filling import arange
 from nbta.ops.core.shaping import INT64, cast, reshape
 from nbta.ops.indexing.joining import stack
+from nbta.ops.loops.iteration_counts import integer_after
 from nbta.ops.numbers import Number
 from nbta.symbolic import Facts, SymbolicTensorArray
 
@@ -491,10 +492,10 @@ class Listing(list):
     def __iter__(self):
         if self.array is None:
             return super().__iter__()
-        length = outside(self.length)
-        if length.op.record is not CONSTANT:
+        length = integer_after(outside(self.length))
+        if length is None:
             self.refuse("a loop of Python's own")
-        return map(self.item, range(int(length.op.attrs["value"])))
+        return map(self.item, range(length))
 
     def __copy__(self):
         return self.copy()

@@ -171,8 +171,9 @@ classes.add(Records, (lambda r: (tuple(r._fields.values()), r._dtype), _unflatte
 
 def has_attribute(owner, name) -> bool:
     """Whether NumPy's structured array or record has an attribute: recarrays have their fields."""
-    kind = owner.dtype.type if isinstance(owner, Record) else np.ndarray
-    return hasattr(kind, name) or (owner.dtype.type is np.record and name in owner.dtype.names)
+    alike = np.zeros((), owner.dtype)
+    alike = alike[()] if isinstance(owner, Record) else alike
+    return hasattr(alike, name) or (owner.dtype.type is np.record and name in owner.dtype.names)
 
 
 def is_structured(value) -> bool:

@@ -1,7 +1,9 @@
 """Objects of users' classes as structures, and functions over structures."""
 
+import array
 import enum
 import functools
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -110,6 +112,8 @@ def test_what_is_refused():
         (lambda: nbta.register_structure(Line), "is a structure already"),
         (lambda: nbta.register_structure(3), "is no class"),
         (lambda: nbta.grad(lambda x: 1.0)(Plain()), "register_structure"),
+        (lambda: nbta.function(lambda x: x + x)(deque([1.0])), "register_structure"),
+        (lambda: nbta.function(lambda x: x + x)([array.array("d")]), "register_structure"),
     ):
         with pytest.raises(nbta.InvalidArgumentError, match=words):
             call()

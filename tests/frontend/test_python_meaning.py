@@ -304,7 +304,8 @@ def is_among(x):
 
 @right(2.5, 0.5)
 def has_attributes(x):
-    return x * 2.0 if hasattr(x, "__len__") or hasattr(x, "__iter__") or hasattr(x, "op") else x
+    names = ("__len__", "__iter__", "op", "__call__", "__name__")
+    return x * 2.0 if any(hasattr(x, name) for name in names) else x
 
 
 @right(2.5, 0.5)

@@ -331,6 +331,7 @@ def _asks_for_a_field(r):
     found = r[1]["a"] * (2.0 if hasattr(r[1], "a") else 3.0)
     found += r[2]["b"] * getattr(r[2], "b", 5.0) + getattr(r[0], "other", 7.0)
     found += 11.0 * hasattr(r, "a") + 13.0 * hasattr(r[0], "dtype") + 17.0 * hasattr(r, "shape")
+    found += 19.0 * hasattr(r, "__name__") + 23.0 * hasattr(r[0], "__name__")
     return found
 
 

@@ -857,6 +857,9 @@ def test_what_is_not_decomposed():
     refused("value", "must be 'reduced', 'complete' or 'r'", lambda a: nbta.qr(a, "raw"), A)
     refused("value", "no norm 3 of matrices", lambda a: nbta.condition_number(a, 3), A)
     refused("value", "UPLO: 'X' names no triangle", lambda a: nbta.eigh(a, "X"), A)
+    for given in (A, V):
+        with pytest.raises(nbta.InvalidArgumentError, match="only the run knows which norm"):
+            nbta.function(nbta.norm)(given, 1.5)
     refused("rank", "a vector or a matrix", nbta.lstsq, STACK, V)
     refused("rank", "no matrix", nbta.svdvals, V)
     refused("shape", "square", nbta.expm, TALL)

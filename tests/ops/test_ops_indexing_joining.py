@@ -621,6 +621,19 @@ def test_arange_knows_lengths_from_shapes():
         assert nbta.arange(nbta.constant(2.5)).shape == (3,)
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_gradients_pass_to_the_start_and_step_of_arange(compiled):
+    def cubes(start, step):
+        return np.sum(np.arange(start, start + 3.5 * step, step) ** 3)
+
+    k = np.arange(4)
+    numbers = 0.3 + 0.7 * k
+    want = 3 * np.sum(numbers**2), 3 * np.sum(k * numbers**2)
+    assert nbta.grad(cubes, argnums=(0, 1), compiled=compiled)(0.3, 0.7) == pytest.approx(want)
+    assert nbta.jvp(cubes, (0.3, 0.7), (1.0, 2.0))[1] == pytest.approx(want[0] + 2 * want[1])
+    assert nbta.grad(lambda n: n * np.sum(np.arange(n)), compiled=compiled)(3.5) == 6
+
+
 def test_arange_errors():
     with pytest.raises(nbta.InvalidArgumentError, match="step: it must not be 0"):
         nbta.arange(1, 2, 0)
@@ -811,4 +824,4 @@ def test_integers_have_no_gradients():
         x = nbta.placeholder("float64", (3,))
         i = nbta.placeholder("int64", ())
         assert nbta.gradients(x[i], [x])[0].shape == (3,)
-        assert nbta.gradients(nbta.arange(x[0], 9.0), [x]) == [None]
+        assert nbta.gradients(nbta.arange(0.0, x[0]), [x]) == [None]

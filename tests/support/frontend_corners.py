@@ -1199,7 +1199,8 @@ def attributes_by_name(x):
         setattr(rate, "value", getattr(rate, "value") * 0.5 + v)  # noqa: B009, B010
         s += rate.value * getattr(rate, "other", 2.0)
     s += getattr(x, "ndim", 0) * getattr(x[1:], "size", 0) * x[0]
-    return s + (hasattr(x, "shape") + hasattr(x, "wheels")) * x[1]
+    is_called = hasattr(x, "__call__")  # noqa: B004
+    return s + (hasattr(x, "shape") + hasattr(x, "wheels") + is_called) * x[1]
 
 
 @corner

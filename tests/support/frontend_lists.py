@@ -1109,3 +1109,30 @@ def lists_side_by_side(x):
     table = np.column_stack((times, values, values))
     rows = np.vstack([values, times])
     return np.sum(both[0] * both[1]) + table[2, 1] * table[1, 0] + rows[0].sum()
+
+
+@lists
+def items_given_one_by_one(x):
+    def spread(first, second, *others):
+        return first * second - others[0] * sum(others)
+
+    items, pairs = [x[11]], []
+    for i in range(10):
+        items.append(x[i] ** 2)
+    k = 9
+    while k > 0:
+        pairs.append((x[k], x[k] * x[0]))
+        k -= 1
+    left, right = zip(*pairs)
+    a, b, *_, c = items
+    return spread(*items) + a * b * c + left[2] * right[8] + len((1.0, *items))
+
+
+@lists
+def class_of_a_list(x):
+    items = []
+    for v in x:
+        items.append(v * v)
+    is_list = (type(items) is list) + 2.0 * (items.__class__ in (list, tuple))
+    has_item = hasattr(items, "item") + getattr(items, "item", 4.0)
+    return items[3] * is_list + x[0] * has_item + {list: 8.0}.get(type(items), x[1])

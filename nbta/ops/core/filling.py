@@ -23,7 +23,7 @@ from nbta.loops.nodes import ONE, ZERO, as_node
 from nbta.ops.core.dimensions import as_shape, pattern_of
 from nbta.ops.core.dispatch import CONSTANT, apply, as_array, as_tensor, building, define, exported
 from nbta.ops.core.elementwise import common_dtype, promoted
-from nbta.ops.core.shaping import new_dimensions, shape_of, sum_to
+from nbta.ops.core.shaping import cast, new_dimensions, shape_of, size, sum_to
 from nbta.runtime.intrinsics import MOST_ITEMS
 from nbta.tuning import WHOLE_FILL
 
@@ -485,12 +485,25 @@ def _floats(code, op):
     _fill(code, op, dimension, lambda i: first + typed(i, dtype) * delta)
 
 
+def _range_gradient(op, dy):
+    """Number k is start + k * step; how many there are has no derivative."""
+    places = cast(arange(size(dy)), dy.dtype)
+    start, _, step = op.inputs
+    return [cast(sum_to(dy, ()), start.dtype), None, cast(sum_to(dy * places, ()), step.dtype)]
+
+
+def _range_connections(op):
+    start, _, step = op.inputs
+    return [[start, step] if op.outputs[0].dtype.kind == "f" else []]
+
+
 RANGE = define(
     "Range",
     _infer_range,
     _evaluate_range,
-    NotDifferentiable("its number of elements is an integer"),
+    _range_gradient,
     emit=_emit_arange,
+    connections=_range_connections,
 )
 
 
@@ -516,7 +529,7 @@ def arange(
     Returns
     -------
     Tensor or numpy.ndarray
-        Of rank 1. No gradient passes through it.
+        Of rank 1. Gradients of floats pass to ``start`` and ``step``.
 
     Raises
     ------

@@ -45,8 +45,15 @@ def _rooted(total, root):
     return where(zero, 0.0, root(where(zero, 1.0, total)))
 
 
+def _check_known(order):
+    if isinstance(order, Tensor):
+        message = "ord: only the run knows which norm it is; give a number, as by static_argnames="
+        raise invalid("value", message)
+
+
 def _of_vector(x, order, axis, keepdims):
     """The norms of vectors along axes."""
+    _check_known(order)
     if order in (None, 2):
         return _rooted(sum(_squares(x), axis, keepdims), sqrt)
     if order == math.inf:
@@ -65,6 +72,7 @@ def _of_vector(x, order, axis, keepdims):
 
 def _of_matrix(x, order, axis, keepdims):
     """The norms of matrices whose rows and columns are two axes."""
+    _check_known(order)
     rows, columns = axis
     if order in (None, "fro"):
         return _of_vector(x, None, axis, keepdims)

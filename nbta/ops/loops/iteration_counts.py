@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbta.graph.operation import DATA, Tensor
-from nbta.graph.views import Loop, origin, place_of, variable_of
+from nbta.graph.views import Loop, is_loop, origin, place_of, variable_of
 from nbta.ops.core.arithmetic import (
     add,
     greater,
@@ -67,20 +67,24 @@ def _added(tensor, start):
     """The constant that is added to ``start`` on the way to a tensor."""
     total = 0
     while tensor is not start:
-        op = tensor.op
-        if op.record not in _STEPS:
+        more, tensor = _last_step(tensor)
+        if more is None or (not is_integer(tensor) and tensor.dtype != start.dtype):
             return None
-        tensor = op.inputs[0]
-        if not is_integer(tensor) and tensor.dtype != start.dtype:
-            return None
-        if op.record in (ADD, SUB):
-            more = _amount(op.inputs[1])
-            if more is None and op.record is ADD:
-                tensor, more = op.inputs[1], _amount(op.inputs[0])
-            if more is None:
-                return None
-            total += more if op.record is ADD else -more
+        total += more
     return total
+
+
+def _last_step(tensor):
+    """The constant that the last step adds, None where there is none, and what it is added to."""
+    op = tensor.op
+    if op.record not in _STEPS:
+        return None, tensor
+    tensor, more = op.inputs[0], 0
+    if op.record in (ADD, SUB):
+        more = _amount(op.inputs[1])
+        if more is None and op.record is ADD:
+            tensor, more = op.inputs[1], _amount(op.inputs[0])
+    return (-more if more and op.record is SUB else more), tensor
 
 
 def _amount(tensor):
@@ -202,6 +206,25 @@ def iterations_before(loop: Loop) -> Tensor:
     """The number of iterations that the first limit admits, in the graph around the loop."""
     limit = limits(loop.cond, loop.body, loop.count)[0]
     return limit.iterations(lambda end: cast(as_tensor(_on_entry(end, loop.op.inputs)), np.int64))
+
+
+def integer_after(tensor: Tensor) -> int | None:
+    """The integer that steps of constants and loops of known numbers of iterations lead to."""
+    total = 0
+    while (found := constant_of(tensor)) is None:
+        tensor = outside(tensor)
+        more, before = _last_step(tensor)
+        if more is None and is_loop(tensor.op):
+            loop = Loop(tensor.op)
+            variable, limit = loop.variable(tensor.index), limit_before(loop)
+            step, before = step_of(variable.parameter), variable.first
+            ends = (constant_of(limit.low), constant_of(limit.high)) if limit else (None, None)
+            if step is not None and None not in ends:
+                more = step * max(0, ends[1] - ends[0] + limit.more)
+        if more is None or not is_integer(before):
+            return None
+        total, tensor = total + more, before
+    return total + found
 
 
 def _on_entry(end, values):
