@@ -265,7 +265,10 @@ def test_items_are_finished_in_registers_after_the_last_read(step):
     made = np.random.default_rng(10)
     for n in (11, 12, 13, 40, 1100):
         h, x = made.normal(size=(2, n)) * 10.0 ** made.integers(-9, 9, (2, n))
-        assert has_windows(both(f, h, x))
+        compiled = both(f, h, x)
+        assert has_windows(compiled)
+        plain = re.findall(r"\] = float64\(t\d+\)", compiled.source)
+        assert len(plain) == (2 if step > 0 else 1)  # a sum begins with what its item is set to
 
 
 @pytest.mark.smoke
