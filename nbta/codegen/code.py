@@ -142,6 +142,10 @@ class Code(ABC):
         """The store by which an operation adds to one item."""
         self.add(store)
 
+    def replacement(self, store: Statement) -> None:
+        """The store by which an operation sets one item."""
+        self.add(store)
+
     @contextmanager
     def part(self, what):
         """Lines of some operations, or of what a string says: code with a clock measures them."""

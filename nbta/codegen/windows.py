@@ -100,9 +100,9 @@ def put(code, dimensions, target: Window, source, steps, *, adds: bool) -> None:
     pairs = zip(names, dimensions, strict=True)
     headers = [over(name, dimension) for name, dimension in pairs if name != ZERO]
     line = assign(at, typed(item, target.base.dtype))
-    if headers or not adds:
+    if headers:
         return code.nested(headers, line)
-    return code.addition(line)
+    return code.addition(line) if adds else code.replacement(line)
 
 
 def added(one, other, dtype) -> Expression:

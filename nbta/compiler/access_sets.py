@@ -222,7 +222,7 @@ def comes_before(
     gap = iterations_apart(counts, access, change, body)
     if gap is None:
         return False
-    return gap < 0 or (gap == 0 and _is_earlier(access, change, use, body))
+    return gap < 0 or (gap == 0 and is_earlier(access, change, use, body))
 
 
 def iterations_apart(
@@ -249,7 +249,7 @@ def _affine(counts, index, body):
     return None if form is None else counts.affine_form(form, body)
 
 
-def _is_earlier(access, change, use, body):
+def is_earlier(access: Operation, change: Operation, use: Touched, body: SubGraph) -> bool:
     """Whether an access comes before a change in each iteration."""
     if any(op.graph is not body for op in (*use.reads, *use.changes)):
         return False

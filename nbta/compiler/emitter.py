@@ -1505,9 +1505,16 @@ class Emitter(Code):
 
     def addition(self, store) -> None:
         """See `Code.addition`: where iterations are few or a guard holds; else in a row."""
-        op, rows = self._op, self._rows.get(self._op)
-        if rows is None:
+        if self._op not in self._rows:
             return self._promoted_addition(store)
+        return self._in_rows(store)
+
+    def replacement(self, store) -> None:
+        """See `Code.replacement`, which rows may do without as sums begin with it."""
+        return self._in_rows(store) if self._op in self._rows else self.add(store)
+
+    def _in_rows(self, store):
+        op, rows = self._op, self._rows[self._op]
         if self.values[op.outputs[0]].base is not rows.block(op).base or not self._is_seen(op):
             raise NotCompiledError(f"{op.name} adds where rows do not go")
         with self.nest(when(rows.guard)):
@@ -1516,7 +1523,6 @@ class Emitter(Code):
         if kept:
             with self.nest(when(negated(rows.guard))):
                 self.add(*kept)
-        return None
 
     def _promoted_addition(self, store):
         op, promoted = self._op, self._promoted_in(self._op.graph)

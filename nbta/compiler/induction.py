@@ -430,16 +430,19 @@ class Counts(Analysis):
         return step >= 0 and self.is_natural_after(low + high + (step - 1), after, body, order)
 
     def _least(self, number: Linear, varies: Callable = lambda graph: True) -> Linear:
-        """What a form is not below in any of the iterations of some bodies: those that vary."""
+        """What a form is not below in any of the iterations of some bodies: those that vary.
+
+        Where there is such an iteration, its loop had one left on entry.
+        """
         while iterations := [a for a in number.terms if type(a) is Iteration and varies(a.body)]:
             # its count may name the others
             inner = max(iterations, key=lambda iteration: depth(iteration.body))
             n, bound = number.terms[inner], self.bound(inner.body)
             number = number - Linear(0, {inner: n})
-            if n < 0:
-                if bound is None:
-                    bound = self.iterations(inner.body.owner)
-                number = positive(number + (bound - Linear(1)) * n, bound)
+            if bound is None:
+                bound = self.iterations(inner.body.owner)
+            last = (bound - Linear(1)) * n if n < 0 else Linear(0)
+            number = positive(number + last, bound)
         return number
 
     def is_within(self, index: Tensor | int, length: Linear | None, graph) -> bool:

@@ -44,11 +44,12 @@ from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import running, substitute
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import Loop, Variable, is_branch, is_loop, place_of
+from nbta.ops.core.arithmetic import maximum
 from nbta.ops.core.dispatch import CONSTANT, PARAMETER, constant_in
 from nbta.ops.core.filling import FILL, FILL_AROUND
 from nbta.ops.core.shaping import CAST, IDENTITY, INT64, SHAPE, SIZE, cast
 from nbta.ops.indexing.items import ADD_ITEM, GETITEM, SET_ITEM
-from nbta.ops.loops.iteration_counts import Limit, is_integer, limit_before
+from nbta.ops.loops.iteration_counts import Limit, is_integer, limit_before, step_of
 from nbta.tuning import FOLLOWED_ACCESSES, WHOLE_FILL
 
 
@@ -182,6 +183,15 @@ def _before(tensor) -> Tensor | None:
     return body.owner.inputs[place_of(tensor)]
 
 
+def _counted(tensor) -> tuple[Tensor, Limit, int] | None:
+    """Of what a loop has counted: the first number, the loop's limit, and the step."""
+    if not is_loop(tensor.op):
+        return None
+    variable, limit = Loop(tensor.op).variable(tensor.index), limit_before(Loop(tensor.op))
+    step = step_of(variable.parameter)
+    return None if None in (limit, step) else (variable.first, limit, step)
+
+
 def _waits_for_no_fill(tensor) -> bool:
     """Whether few operations compute an integer, and no fill, which may be to wait for it."""
     todo = [tensor.op]
@@ -192,21 +202,25 @@ def _waits_for_no_fill(tensor) -> bool:
     return True
 
 
+def _is_taken(tensor, graph):
+    """Whether an integer of a graph is there for an operation that a fill has to wait for."""
+    return tensor.graph is graph and _waits_for_no_fill(tensor)
+
+
 def _is_on_entry(tensor, graph) -> bool:
     """Whether `_on_entry` can compute an integer, by few operations."""
     todo = [tensor]
     for number, each in enumerate(todo):
         if number == FOLLOWED_ACCESSES:
             return False
-        if type(each) is int or each.op.record is CONSTANT:
+        if type(each) is int or each.op.record is CONSTANT or _is_taken(each, graph):
             continue
-        if each.graph is graph:
-            if not _waits_for_no_fill(each):
-                return False
-            continue
-        before = _before(each)
+        before, counted = _before(each), _counted(each)
         if before is not None:
             todo.append(before)
+        elif counted is not None:
+            first, limit, _ = counted
+            todo += [first, limit.low, limit.high]
         elif each.op.record in _COMPUTED and not each.op.control_inputs:
             todo += each.op.inputs
         else:
@@ -218,13 +232,18 @@ def _on_entry(tensor, graph):
     """An integer of bodies of loops in their first iterations, in a graph around them."""
     if type(tensor) is int:
         return constant_in(graph, np.int64(tensor))
-    if tensor.graph is graph:
-        return tensor if tensor.dtype == INT64 else cast(tensor, INT64)
-    op, before = tensor.op, _before(tensor)
+    op = tensor.op
     if op.record is CONSTANT:
         return constant_in(graph, np.int64(op.attrs["value"]))
+    if _is_taken(tensor, graph):
+        return tensor if tensor.dtype == INT64 else cast(tensor, INT64)
+    before, counted = _before(tensor), _counted(tensor)
     if before is not None:
         return _on_entry(before, graph)
+    if counted is not None:
+        first, limit, step = counted
+        left = limit.iterations(lambda end: _on_entry(end, graph))
+        return _on_entry(first, graph) + maximum(left, np.int64(0)) * np.int64(step)
     inputs = [_on_entry(each, graph) for each in op.inputs]
     if op.record in (CAST, IDENTITY):
         return inputs[0]

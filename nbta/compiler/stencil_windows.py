@@ -3,15 +3,18 @@
 A loop that adds to items next to each other could go through them in the order of their indices:
 then an iteration finishes one item, to which it adds what the last few iterations computed for it.
 These numbers are in registers, which each iteration moves on by one, so that an item is loaded and
-stored once: scalar replacement (Callahan, Carr and Kennedy, 1990). LLVM makes vector instructions
-of it, as all that an iteration has of the ones before is what they computed, and no sum. The sum of
-an item takes its numbers in the order of the program, whichever way the loop goes.
+stored once: scalar replacement (Callahan, Carr and Kennedy, 1990). An item that the iteration sets
+before it adds to it, as an adjoint that takes an item clears it, is not loaded either. LLVM makes
+vector instructions of it, as all that an iteration has of the ones before is what they computed,
+and no sum. The sum of an item takes its numbers in the order of the program, whichever way the loop
+goes.
 
 Adjoint loops mostly go from the last item to the first. Where nothing depends on the order of
 their iterations but sums that may have any, a stretch of them goes from the first to the last.
 """
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -19,20 +22,21 @@ import numpy as np
 from nbta.codegen.values import typed
 from nbta.compiler.access_sets import (
     differ,
+    is_earlier,
     is_of_its_iteration,
     iterations_apart,
     touched,
 )
-from nbta.compiler.induction import Counts
+from nbta.compiler.induction import Counts, Order
 from nbta.compiler.stencils import Rows, Stencil
 from nbta.compiler.sums import Sums
 from nbta.graph.graph import everything, subgraphs
-from nbta.graph.operation import DATA
+from nbta.graph.operation import DATA, Operation
 from nbta.graph.views import Loop
 from nbta.loops import Name, assign
 from nbta.ops.arrays.tensor_arrays import READ
 from nbta.ops.core.dispatch import PARAMETER
-from nbta.ops.indexing.items import ADD_ITEM
+from nbta.ops.indexing.items import ADD_ITEM, SET_ITEM
 from nbta.ops.loops.iteration_counts import step_of
 from nbta.tuning import WINDOW_REGISTERS
 
@@ -44,12 +48,15 @@ class WindowsOf(NamedTuple):
     ----------
     finished : list of list of int
         By stencil and line, the place of the item that an iteration finishes.
+    starts : list of list of (Operation or None)
+        By stencil and line, what sets that item in the same iteration, before additions.
     numbers : list of (int, int)
         Of a loop that goes from its last iteration to its first, the places of variables that count
         iterations, and by how much each of these raises them.
     """
 
     finished: list[list[int]]
+    starts: list[list[Operation | None]]
     numbers: list[tuple[int, int]]
 
 
@@ -61,12 +68,17 @@ def windows_of(loop: Loop, stencils: list[Stencil], counts: Counts, sums: Sums) 
     finished = [[_finished(each, line, counts) for line in each.lines] for each in stencils]
     if any(None in places for places in finished) or _held(stencils, finished) > WINDOW_REGISTERS:
         return None
+    starts = [
+        [_start(each, *pair, counts) for pair in zip(each.lines, places, strict=True)]
+        for each, places in zip(stencils, finished, strict=True)
+    ]
     if steps == {1}:
-        return WindowsOf(finished, [])
+        return WindowsOf(finished, starts, [])
     if not _may_turn(loop, stencils, counts, sums):
         return None
     numbers = [(v.place, step_of(v.parameter)) for v in loop.variables() if not v.is_kept]
-    return WindowsOf(finished, [(place, step) for place, step in numbers if step is not None])
+    counted = [(place, step) for place, step in numbers if step is not None]
+    return WindowsOf(finished, starts, counted)
 
 
 def _held(stencils, finished):
@@ -98,6 +110,28 @@ def _finished(stencil, line, counts) -> int | None:
                     return None
                 least = min(least, place + gap)
     return least
+
+
+def _start(stencil, line, finished, counts) -> Operation | None:
+    """What sets the item that an iteration finishes, which nothing reads before additions."""
+    use, body = touched(stencil.variable), stencil.variable.loop.body
+    others = [*use.reads, *(op for op in use.changes if op.record is not ADD_ITEM)]
+    for store in others:
+        if store.record is not SET_ITEM or store.graph is not body or store.inputs[1].spec.rank:
+            continue
+        gaps = [iterations_apart(counts, store, op, body) for op, *_ in line]
+        if None not in gaps and all(
+            place - gap * stencil.step == finished
+            for gap, (_, place, _) in zip(gaps, line, strict=True)
+        ):
+            alone = all(
+                differ(counts, store, other, body, Order.SAME)
+                or is_earlier(other, store, use, body)
+                for other in others
+                if other is not store
+            )
+            return store if alone else None
+    return None
 
 
 def _may_turn(loop, stencils, counts, sums):
@@ -160,10 +194,12 @@ class Windows(Rows):
     """
 
     def __init__(self, code, stencils, first, blocks, windows, numbers):
-        self._finished, self._numbers = windows.finished, numbers
+        self._finished, self._numbers, self._starts = windows.finished, numbers, windows.starts
         self._begun: dict = {}  # by stencil and line, where the item of the first iteration is
         self._firsts = [code.name("b") for _ in numbers]
         super().__init__(code, stencils, first, blocks)
+        for stencil, stores in zip(stencils, windows.starts, strict=True):
+            self._places.update((store, stencil) for store in stores if store is not None)
         self._in_branch = tuple(self._chosen)  # in order: source must not differ by process
         self._chosen = {row: row.names[0] for row in self._steps}
         for row, depth in self._depths().items():
@@ -171,6 +207,10 @@ class Windows(Rows):
 
     def _new_row(self, dtype):
         return _Register([self._code.name("q")], dtype)
+
+    def keep(self, op) -> list:
+        """See `Rows.keep`; the sum of an item begins with what it is set to."""
+        return [] if op.record is SET_ITEM else super().keep(op)
 
     def _lines(self):
         """Stencil, additions, place of the item that is finished, first indices and array."""
@@ -212,14 +252,16 @@ class Windows(Rows):
         return [*turned, *(assign(row.names[0], self._zero(row)) for row in self._in_branch)]
 
     def _after_iteration(self):
-        found = []
-        for number, (stencil, line, finished, _, block) in enumerate(self._lines()):
+        found, starts = [], chain.from_iterable(self._starts)
+        for number, (store, lines) in enumerate(zip(starts, self._lines(), strict=True)):
+            stencil, line, finished, _, block = lines
             others = (
                 self._rows[op].names[place - finished]
                 for op, place, _ in self._in_turn(line, stencil.step)
             )
             place = self._begun[number] + (self._iteration - self._start)
-            found.append(self._summed(block, place, others))
+            start = None if store is None else self._code.scalar(store.inputs[1])
+            found.append(self._summed(block, place, others, start))
         for row in self._steps:
             later = zip(row.names[:0:-1], row.names[-2::-1], strict=True)
             found += [assign(one, other) for one, other in later]

@@ -226,7 +226,7 @@ class Rows:
 
     @property
     def operations(self):
-        """What adds to arrays."""
+        """What adds to arrays, or sets items that rows have."""
         return set(self._places)
 
     def block(self, op):
@@ -361,9 +361,9 @@ class Rows:
         in_turn = sorted(line, key=lambda a: (-step * a.place, a.number))
         return [each for each in in_turn if each.op not in self._beside]
 
-    def _summed(self, block, place, others):
-        """The line that adds several numbers to an item, one after another."""
-        item = block.base.name[place]
+    def _summed(self, block, place, others, start=None):
+        """The line that adds several numbers to an item, or to what it is set to, in turn."""
+        item = block.base.name[place] if start is None else typed(start, block.dtype)
         for other in others:
             item = typed(item + other, block.dtype)
         return assign(block.base.name[place], item)

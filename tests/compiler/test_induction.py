@@ -103,6 +103,22 @@ def test_what_an_iteration_computes_says_nothing_of_the_next():
         assert orders(t + 1, Linear(0)) == set(Order)
 
 
+def test_as_many_iterations_as_a_loop_made_that_counts_down():
+    """In one of them that loop has run an iteration, so what it counted is what was left."""
+    with nbta.Graph().as_default():
+        n = nbta.placeholder("int64", ())
+        made = looped(lambda i: i > -1, lambda i: i - 1, n - 1).outputs[0]
+        rows = []
+
+        def body(k):
+            rows.extend([n - made + k, n - made + k - 1, n - 1 - k])
+            return k + 1
+
+        counts = Counts(looped(lambda k: k < made, body, 0).graph)
+        assert list(map(counts.is_index, rows)) == [True, False, True]
+        assert not counts.is_index(n - made)
+
+
 def test_where_values_come_from():
     with nbta.Graph().as_default():
         x = nbta.placeholder("float64", ())

@@ -163,6 +163,24 @@ def test_first_sums_are_stores(boxes):
     assert "fill_around: " in gradient.explain()
 
 
+def test_as_many_rows_as_a_loop_has_counted_are_not_filled(boxes):
+    """Adjoint iterations are as many as the loop's counter says, which waits for the loop."""
+
+    def f(x, w):
+        costs, table = np.outer(x, w), np.zeros((len(x), len(w)))
+        for i in range(1, len(x)):
+            for j in range(len(w)):
+                table[i, j] = costs[i, j] + max(table[i - 1, j], 0.2)
+        return np.sum(table)
+
+    gradient = nbta.grad(f, (0, 1), compiled=True)
+    with executed(machine_code=False):
+        found = gradient(*arguments(9))
+    for one, other in zip(found, nbta.grad(f, (0, 1), compiled=False)(*arguments(9)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    assert len(boxes) == 2
+
+
 def test_stores_of_negative_zeros_are_sums(boxes):
     """What is added to 0.0 is never -0.0, and neither is what is stored in place of that."""
 

@@ -1,7 +1,8 @@
 """Random programs that fill arrays and store some of their items in loops before they read them.
 
 They are text. Some loops store a whole box of items, and some do not quite: they stop early, leave
-every other item out, store under a condition, or read an item that is stored only later.
+every other item out, store under a condition, or read an item that is stored only later. The rows
+of tables are as many as a number says, or as the run does.
 """
 
 import functools
@@ -32,6 +33,8 @@ class _Maker:
             return f"for {index} in range({low}, {self.pick(*others)}):", (low, 0)
         if self.chance(0.3):
             return f"for {index} in range({end} - 1, {low} - 1, -1):", (low, high)
+        if self.chance(0.15):  # of short axes it makes no iteration
+            return f"for {index} in range({length} - {self.pick(2, 5, 6)}, -1, -1):", (0, 1)
         step = ", 2" if self.chance(0.1) else ""
         return f"for {index} in range({low}, {end}{step}):", (low, high)
 
@@ -105,13 +108,15 @@ class _Maker:
             items.append(f"c[{earlier}]")
         near = lambda: f"{self.near('i', above)}, {self.near('j', beside)}"  # noqa: E731
         lines += [f"    {line}" for line in self.stores("c", "i, j", near, *items)]
-        if self.chance(0.3):
+        if rows.startswith("for i") and self.chance(0.3):
             lines.append(f"    total += c[{self.near('i', above)}, n // 2]")
         return [*lines, self.pick("u = c[m - 1]", "u = u + c[1]", "total += np.sum(c * c)")]
 
     def program(self):
         """All of it."""
-        lines = ["n, m, total, u = len(x), 4, 0.0, 0.5 * x", f"for t in range({self.pick(1, 3)}):"]
+        rows = self.pick("4", "n - 2", "n // 2 + 1")
+        lines = [f"n, total, u = len(x), 0.0, 0.5 * x\n    m = {rows}"]
+        lines.append(f"for t in range({self.pick(1, 3)}):")
         for _ in range(self.pick(1, 1, 2)):
             step = self.vector() if self.chance(0.6) else self.table()
             lines += [f"    {line}" for line in step]

@@ -58,8 +58,22 @@ class _Maker:
              f"if {item} > 0.2: {item} = 0.2 * w[j]"]
         )  # fmt: skip
 
+    def sweep(self):
+        """The lines of a loop that changes items by those that it comes to later."""
+        around = self.before, self.after
+        down = bool(self.before) and (not self.after or self.chance(0.5))
+        self.before, self.after = (self.before, 0) if down else (0, self.after)
+        ends = f"{self.last} - 1, {self.first} - 1, -1" if down else f"{self.first}, {self.last}"
+        value = " + ".join([self.value("u"), *(f"0.1 * {self.item('u')}" for _ in range(2))])
+        lines = [f"for j in range({ends}):", f"    u[j] = {value}"]
+        lines += [f"    total += 0.1 * {self.item('u')}"] * self.chance(0.2)
+        self.before, self.after = around
+        return lines
+
     def step(self):
         """The lines of a step in time."""
+        if self.is_one and self.chance(0.7):
+            return self.sweep() + [f"    {self.again()}"] * self.chance(0.2)
         lines = []
         if not self.is_one and self.chance(0.4):
             lines.append(self.pick(["new = np.zeros(n)", "new = u.copy()"]))
