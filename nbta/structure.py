@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,7 +45,7 @@ def _collect(structure, found):
             _collect(part, found)
     elif isinstance(structure, dict):
         for key in _keys(structure):
-            _collect(structure[key], found)
+            _collect(dict.__getitem__(structure, key), found)
     elif (node := node_of(structure)) is not None:
         for part in node.parts:
             _collect(part, found)
@@ -62,7 +64,7 @@ def layout(structure):
         return None
     if isinstance(structure, dict):
         keys = _keys(structure)
-        return (dict, tuple(keys), tuple(layout(structure[key]) for key in keys))
+        return (dict, tuple(keys), tuple(layout(dict.__getitem__(structure, k)) for k in keys))
     if isinstance(structure, list | tuple):
         return (_kind(structure), tuple(layout(part) for part in structure))
     if (node := node_of(structure)) is not None:
@@ -87,8 +89,8 @@ def _pack(like, values, of_list):
     if like is None:
         return None
     if isinstance(like, dict):
-        parts = {key: _pack(like[key], values, of_list) for key in _keys(like)}
-        return {key: parts[key] for key in like}
+        parts = {k: _pack(dict.__getitem__(like, k), values, of_list) for k in _keys(like)}
+        return dict_like(like, {key: parts[key] for key in like})
     if isinstance(like, tuple) and hasattr(like, "_fields"):
         return type(like)(*(_pack(part, values, of_list) for part in like))
     if isinstance(like, list | tuple):
@@ -97,6 +99,31 @@ def _pack(like, values, of_list):
     if (node := node_of(like)) is not None:
         return node.packed([_pack(part, values, of_list) for part in node.parts])
     return next(values)
+
+
+def kind_of_dict(like: dict) -> tuple:
+    """What a dict has beside items: its class, what makes items that it misses, and attributes."""
+    made = like.default_factory if isinstance(like, defaultdict) else None
+    return type(like), made, bool(getattr(like, "__dict__", None))
+
+
+def dict_like(like: dict, items: dict) -> dict:
+    """A dict of the same class with other items under the same keys.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For one with attributes besides, which may hold what the items are, or change.
+    """
+    kind, _, has_more = kind_of_dict(like)
+    if kind is dict:
+        return items
+    if has_more:
+        message = f"a {kind.__name__} is a dict with attributes of its own; give dict(...) of it"
+        raise invalid("argument", message)
+    found = copy.copy(like)
+    dict.update(found, items)
+    return found
 
 
 def map_leaves(function, *structures):
@@ -112,8 +139,9 @@ def map_batches(function, path, batches):
     if batches is None:
         return None
     if isinstance(batches, dict):
-        parts = {k: map_batches(function, f"{path}[{k!r}]", batches[k]) for k in _keys(batches)}
-        return {key: parts[key] for key in batches}
+        items = ((k, f"{path}[{k!r}]", dict.__getitem__(batches, k)) for k in _keys(batches))
+        parts = {key: map_batches(function, name, part) for key, name, part in items}
+        return dict_like(batches, {key: parts[key] for key in batches})
     if isinstance(batches, tuple):
         parts = [map_batches(function, f"{path}[{i}]", part) for i, part in enumerate(batches)]
         return type(batches)(*parts) if hasattr(batches, "_fields") else tuple(parts)
@@ -140,7 +168,8 @@ def describe(structure) -> str:
 def paths(structure, name) -> list[str]:
     """Where each value stands, as Python would say it: ``name[0]['a']``."""
     if isinstance(structure, dict):
-        return [p for key in _keys(structure) for p in paths(structure[key], f"{name}[{key!r}]")]
+        items = ((f"{name}[{key!r}]", dict.__getitem__(structure, key)) for key in _keys(structure))
+        return [p for own, part in items for p in paths(part, own)]
     if isinstance(structure, list | tuple):
         return [p for i, part in enumerate(structure) for p in paths(part, f"{name}[{i}]")]
     if (node := node_of(structure)) is not None:

@@ -62,7 +62,16 @@ from nbta.ops.core.dispatch import as_array, as_tensor
 from nbta.ops.core.filling import PLACEHOLDER
 from nbta.runtime.numba_private import as_dtype as numpy_dtype
 from nbta.shapes import Dim
-from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
+from nbta.structure import (
+    describe,
+    dict_like,
+    kind_of_dict,
+    layout,
+    leaves,
+    map_leaves,
+    pack,
+    paths,
+)
 from nbta.symbolic import SymbolicTensorArray
 from nbta.tensor_array import TensorArray
 
@@ -130,9 +139,10 @@ def _is_joined(value: Any) -> bool:
 
 
 def order_of(structure: Any) -> Any:
-    """In which order dicts were filled, as a function may go by that."""
+    """The kinds of dicts, and in which order they were filled, as a function may go by that."""
     if isinstance(structure, dict):
-        return (tuple(structure), tuple(map(order_of, structure.values())))
+        parts = tuple(map(order_of, dict.values(structure)))
+        return (kind_of_dict(structure), tuple(structure), parts)
     if (node := node_of(structure)) is not None:
         structure = node.parts
     return tuple(map(order_of, structure)) if isinstance(structure, list | tuple) else None
@@ -266,7 +276,7 @@ def as_examples(part: Any) -> Any:
         shape = [_ANY_LENGTH if n is None else n for n in spec.shape or ()]
         return np.zeros(shape, spec.dtype)[()]
     if isinstance(part, dict):
-        return type(part)({key: as_examples(value) for key, value in part.items()})
+        return dict_like(part, {key: as_examples(value) for key, value in dict.items(part)})
     if isinstance(part, list | tuple):
         parts = map(as_examples, part)
         return type(part)(*parts) if hasattr(part, "_fields") else type(part)(parts)

@@ -881,7 +881,8 @@ def _owner_of(function):
 
 def _builtin(function, args, kwargs):
     owner = _owner_of(function)
-    if isinstance(owner, KINDS) and function.__name__ == "__getitem__":
+    is_item = isinstance(owner, KINDS) and function.__name__ == "__getitem__"
+    if is_item and user_method(owner, "__getitem__") is None:  # else it is what super() has
         return conversion.runtime().item(owner, *args)
     if isinstance(owner, KINDS) and function.__name__ in CHANGING:
         note_whole(owner)

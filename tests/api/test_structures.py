@@ -3,7 +3,7 @@
 import array
 import enum
 import functools
-from collections import deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -492,3 +492,56 @@ def test_fields_without_values_and_hashes():
     found, length = nbta.function(lambda value: (value, len(value.names)))(Partial(3.0))
     assert (found.a, found.names, length) == (3.0, ["x"], 1)
     assert not hasattr(found, "b")
+
+
+class Doubled(dict):
+    """A dict of a class of its own."""
+
+    __getattr__ = dict.__getitem__
+
+    def __getitem__(self, key):
+        return 2.0 * super().__getitem__(key)
+
+
+def of_any_dict(p, x):
+    bonus = 1.0 if isinstance(p, OrderedDict) else 0.0
+    if isinstance(p, defaultdict | Counter):
+        bonus = p["none"] + 2.0
+    if isinstance(p, Doubled):
+        bonus = p.a * p["a"]
+    return bonus * x + p["a"] * x**2
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_classes_of_dicts(compiled):
+    kinds = (
+        dict,
+        OrderedDict,
+        Counter,
+        Doubled,
+        functools.partial(defaultdict, float),
+        functools.partial(defaultdict, lambda: 5.0),
+    )
+    both = nbta.value_and_grad(of_any_dict, argnums=(0, 1), compiled=compiled)
+    batched = nbta.vmap(of_any_dict)
+    for _ in range(3):
+        for kind in kinds:
+            given = kind(a=1.5)
+            value, (by_items, by_x) = both(given, 2.0)
+            assert value == of_any_dict(given, 2.0)
+            step = 1e-6
+            more = of_any_dict(given, 2.0 + step) - of_any_dict(given, 2.0 - step)
+            assert by_x == pytest.approx(more / (2 * step))
+            assert type(by_items) is type(given)
+            up, down = kind(a=1.5 + step), kind(a=1.5 - step)
+            more = of_any_dict(up, 2.0) - of_any_dict(down, 2.0)
+            assert dict.__getitem__(by_items, "a") == pytest.approx(more / (2 * step))
+            rows = batched(kind(a=np.array([1.5, 0.5])), np.array([2.0, 3.0]))
+            assert rows[1] == of_any_dict(kind(a=0.5), 3.0)
+
+
+def test_dicts_with_attributes():
+    given = Doubled(a=1.0)
+    object.__setattr__(given, "scale", 2.0)
+    with pytest.raises(nbta.InvalidArgumentError, match=r"give dict\(\.\.\.\) of it"):
+        nbta.grad(of_any_dict)(given, 2.0)
