@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import functools
 import inspect
 import os
@@ -134,7 +135,7 @@ def as_leaf(path: str, value: Any) -> Any:
 
 def _is_joined(value: Any) -> bool:
     """Whether + joins a sequence with others, as deques, which NumPy makes arrays of."""
-    known = isinstance(value, list | tuple | str | bytes)
+    known = isinstance(value, list | tuple | str | bytes | array.array)
     return isinstance(value, Sequence) and not known and hasattr(value, "__add__")
 
 

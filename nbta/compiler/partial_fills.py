@@ -161,6 +161,16 @@ class _Box(NamedTuple):
         return {fill.outputs[0]: made.outputs[0]}
 
 
+def _goes_along_rows(box):
+    """Whether the innermost loop of a nest stores items next to each other.
+
+    Where it goes down columns, the loop around it goes through several columns at once if it only
+    adds to items: with stores the gradient of sums of columns takes 1.6 times as long.
+    """
+    inner = len(box.levels) - 1
+    return not inner or box.walks[-1].level == inner
+
+
 def _stored_first(op):
     """A store of what an operation would add to zero, in place of that."""
     x, value, *indices = op.inputs
@@ -380,7 +390,7 @@ class _Search(NamedTuple):
         Before a sum nothing comes to it.
         """
         adds = box.store.record is ADD_ITEM
-        if adds and not self._adds_to_zero(box, fill, earlier):
+        if adds and not (_goes_along_rows(box) and self._adds_to_zero(box, fill, earlier)):
             return False
         try:
             return all(

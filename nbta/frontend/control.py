@@ -130,7 +130,7 @@ OPERATIONS = 500
 #: For how many of these an operation of a loop in such an iteration counts, which is compiled in
 #: versions with and without checks: five times three loops of 15 operations took 4 s with their
 #: gradient, as one loop 1 s. Runs took 0.94 to 1.24 times as long in one loop.
-OPERATIONS_IN_LOOPS = 10
+OPERATIONS_IN_LOOPS = 3
 #: A loop in a branch that the run decides is endless after so many iterations that do nothing.
 IDLE = 1000
 LABELS = ("then", "else")
