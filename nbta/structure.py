@@ -44,8 +44,8 @@ def _collect(structure, found):
         for part in structure:
             _collect(part, found)
     elif isinstance(structure, dict):
-        for key in _keys(structure):
-            _collect(dict.__getitem__(structure, key), found)
+        for _, part in items_of(structure):
+            _collect(part, found)
     elif (node := node_of(structure)) is not None:
         for part in node.parts:
             _collect(part, found)
@@ -53,9 +53,12 @@ def _collect(structure, found):
         found.append(structure)
 
 
-def _keys(structure):
-    """Keys of a dict, in an order that does not depend on how it was filled."""
-    return sorted(structure, key=repr)
+def items_of(structure: dict) -> list[tuple]:
+    """Keys and values of a dict, in an order that does not depend on how it was filled.
+
+    They are those that it holds, whatever its class gives for them.
+    """
+    return [(key, dict.__getitem__(structure, key)) for key in sorted(structure, key=repr)]
 
 
 def layout(structure):
@@ -63,8 +66,8 @@ def layout(structure):
     if structure is None:
         return None
     if isinstance(structure, dict):
-        keys = _keys(structure)
-        return (dict, tuple(keys), tuple(layout(dict.__getitem__(structure, k)) for k in keys))
+        items = items_of(structure)
+        return (dict, tuple(key for key, _ in items), tuple(layout(part) for _, part in items))
     if isinstance(structure, list | tuple):
         return (_kind(structure), tuple(layout(part) for part in structure))
     if (node := node_of(structure)) is not None:
@@ -89,7 +92,7 @@ def _pack(like, values, of_list):
     if like is None:
         return None
     if isinstance(like, dict):
-        parts = {k: _pack(dict.__getitem__(like, k), values, of_list) for k in _keys(like)}
+        parts = {key: _pack(part, values, of_list) for key, part in items_of(like)}
         return dict_like(like, {key: parts[key] for key in like})
     if isinstance(like, tuple) and hasattr(like, "_fields"):
         return type(like)(*(_pack(part, values, of_list) for part in like))
@@ -139,8 +142,8 @@ def map_batches(function, path, batches):
     if batches is None:
         return None
     if isinstance(batches, dict):
-        items = ((k, f"{path}[{k!r}]", dict.__getitem__(batches, k)) for k in _keys(batches))
-        parts = {key: map_batches(function, name, part) for key, name, part in items}
+        items = items_of(batches)
+        parts = {key: map_batches(function, f"{path}[{key!r}]", part) for key, part in items}
         return dict_like(batches, {key: parts[key] for key in batches})
     if isinstance(batches, tuple):
         parts = [map_batches(function, f"{path}[{i}]", part) for i, part in enumerate(batches)]
@@ -168,8 +171,8 @@ def describe(structure) -> str:
 def paths(structure, name) -> list[str]:
     """Where each value stands, as Python would say it: ``name[0]['a']``."""
     if isinstance(structure, dict):
-        items = ((f"{name}[{key!r}]", dict.__getitem__(structure, key)) for key in _keys(structure))
-        return [p for own, part in items for p in paths(part, own)]
+        items = items_of(structure)
+        return [p for key, part in items for p in paths(part, f"{name}[{key!r}]")]
     if isinstance(structure, list | tuple):
         return [p for i, part in enumerate(structure) for p in paths(part, f"{name}[{i}]")]
     if (node := node_of(structure)) is not None:

@@ -17,7 +17,7 @@ from nbta.classes import node_of
 from nbta.compiler.written_calls import is_inlined, listed, written_out
 from nbta.graph.lengths import ValueLook
 from nbta.ops.core.dispatch import as_array
-from nbta.structure import dict_like, kind_of_dict, leaves
+from nbta.structure import dict_like, items_of, kind_of_dict, leaves
 
 #: Up to where each whole number is a float.
 _EXACT = 2**53
@@ -265,9 +265,8 @@ class _Source:
                 kind, found = self._name(kind_of_dict), self._name(kind_of_dict(part))
                 self._unless(f"{kind}({text}) == {found}")
                 item_of = f"{self._name(dict.__getitem__)}({text}, %s)"
-            for key in sorted(part, key=repr):
-                item = self._variable(item_of % self._name(key))
-                self._take(dict.__getitem__(part, key), item, take_leaf)
+            for key, value in items_of(part):
+                self._take(value, self._variable(item_of % self._name(key)), take_leaf)
         elif isinstance(part, list | tuple):
             self._unless(f"type({text}) is {self._name(type(part))} and len({text}) == {len(part)}")
             self._take_items(part, text, take_leaf)
@@ -342,7 +341,7 @@ def _packing(result: Any, values: list[str]) -> tuple[str, dict[str, Any]]:
         if part is None:
             return "None"
         if isinstance(part, dict):
-            ordered = {key: text(dict.__getitem__(part, key)) for key in sorted(part, key=repr)}
+            ordered = {key: text(value) for key, value in items_of(part)}
             keys = {key: f"p{len(names) + i}" for i, key in enumerate(part)}
             names.update({name: key for key, name in keys.items()})
             inner = "{" + ", ".join(f"{keys[key]}: {ordered[key]}" for key in part) + "}"

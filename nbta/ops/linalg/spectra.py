@@ -214,8 +214,8 @@ def _define_derived(name, gradient, **traits):
     """The record of a value, the last input, whose derivative the other inputs say."""
     return define(
         name,
-        lambda *specs: specs[-1],
-        lambda *values: values[-1],
+        lambda *specs, **attrs: specs[-1],
+        lambda *values, **attrs: values[-1],
         gradient,
         emit=lambda code, op: code.bind(op.outputs[0], code.value(op.inputs[-1])),
         **traits,
@@ -856,20 +856,14 @@ def _five(a, b, c, d, e, *, inner):
 def _separation_gradient(op, dx):
     """The equation is linear in ``c`` and its own adjoint; others by its differential."""
     p, d, x, tall = *op.inputs[:2], op.outputs[0], op.attrs["tall"]
-    c = _separated(p, d, dx, _Cut(*op.inputs[4:]), tall=tall)
+    c = _separated(p, d, dx, _Cut(*op.inputs[3:-1]), tall=tall)
     p_, d_, x_, c_ = map(_adjoint, (p, d, x, c))
     by_p = [_five(p, c, d_, d, x_, inner=not tall), _five(p, x, d_, d, c_, inner=not tall)]
     by_d = [_five(d, x_, p_, p, c, inner=tall), _five(d, c_, p_, p, x, inner=tall)]
     return [add(*by_p), add(*by_d), c, *[None] * 5]
 
 
-SEPARATION = define(
-    "Separation",
-    lambda p, d, c, x, *cut, tall: x,
-    lambda p, d, c, x, *cut, tall: x,
-    _separation_gradient,
-    emit=lambda code, op: code.bind(op.outputs[0], code.value(op.inputs[3])),
-)
+SEPARATION = _define_derived("Separation", _separation_gradient)
 
 
 def _separated(p, d, c, cut, *, tall):
@@ -883,7 +877,7 @@ def _separated(p, d, c, cut, *, tall):
     inner = matmul(matmul(_adjoint(u), stop_gradient(c)), _adjoint(v))
     beside = matmul(u, matmul(multiply(cast(factor, u.dtype), inner), v))
     x = add(stop_gradient(c), beside)
-    return apply(SEPARATION, [p, d, c, x, *cut], {"tall": tall})
+    return apply(SEPARATION, [p, d, c, *cut, x], {"tall": tall})
 
 
 def _pinv_gradient(op, dp):
