@@ -129,7 +129,8 @@ UNROLLED = 8
 OPERATIONS = 500
 #: For how many of these an operation of a loop in such an iteration counts, which is compiled in
 #: versions with and without checks: five times three loops of 15 operations took 4 s with their
-#: gradient, as one loop 1 s. Runs took 0.94 to 1.24 times as long in one loop.
+#: gradient, as one loop 1 s. Runs took 0.94 to 1.24 times as long in one loop. More would leave an
+#: insertion sort of five items a loop, whose gradient then has one more tape.
 OPERATIONS_IN_LOOPS = 3
 #: A loop in a branch that the run decides is endless after so many iterations that do nothing.
 IDLE = 1000
