@@ -125,7 +125,7 @@ _NUMBERS = (
 _INTRINSICS = (
     "pointer", "address", "call", "copy", "clear", "fast_add", "refuse", "too_many", "room", "tick",
     "watch", "array_in", "dimension_in", "adopt", "agrees", "attempt", "frozen", "opaque", "fence",
-    "unless", "chosen", "guarded", "has_nan",
+    "unless", "chosen", "guarded", "carried", "has_nan",
 )  # fmt: skip
 
 

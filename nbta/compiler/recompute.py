@@ -507,9 +507,9 @@ def _is_fixed(tensor, body):
 
 
 def is_cheap(op):
-    """Whether an operation picks, or measures, or computes with integer scalars, or counts."""
+    """Whether an operation picks, measures or counts, or computes with integers or their truth."""
     if op.control_inputs:
         return False
-    scalars = all(t.spec.rank == 0 and t.dtype.kind in "iu" for t in op.inputs)
-    integers = op.record.cheap or op.record in (STACK, RANGE) or is_cheap_remainder(op)
-    return op.record.selects or (scalars and integers)
+    scalars = all(t.spec.rank == 0 and t.dtype.kind in "iub" for t in op.inputs)
+    cheap = op.record.cheap or op.record in (STACK, RANGE) or is_cheap_remainder(op)
+    return op.record.selects or (scalars and cheap)

@@ -27,7 +27,7 @@ from nbta.loops.nodes import expressions_in, stored_by
 #: Functions of numbers that have no branches.
 BRANCHLESS = frozenset(
     ("float32", "float64", "fast_add", "tanh", "exp", "expm1", "log", "log1p", "sigmoid",
-     "softplus", "erf", "unless", "chosen", "guarded")
+     "softplus", "erf", "unless", "chosen", "guarded", "carried")
 )  # fmt: skip
 
 

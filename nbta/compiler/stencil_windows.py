@@ -32,8 +32,8 @@ from nbta.compiler.stencils import Rows, Stencil
 from nbta.compiler.sums import Sums
 from nbta.graph.graph import everything, subgraphs
 from nbta.graph.operation import DATA, Operation
-from nbta.graph.views import Loop
-from nbta.loops import Name, assign
+from nbta.graph.views import Loop, is_body_of_branch, is_branch
+from nbta.loops import Name, assign, call
 from nbta.ops.arrays.tensor_arrays import READ
 from nbta.ops.core.dispatch import PARAMETER
 from nbta.ops.indexing.items import ADD_ITEM, SET_ITEM
@@ -204,6 +204,13 @@ class Windows(Rows):
         self._chosen = {row: row.names[0] for row in self._steps}
         for row, depth in self._depths().items():
             row.names.extend(code.name("q") for _ in range(depth))
+        #: By the names of numbers that come from branches, what the next iteration has them by.
+        self._carried = {
+            self._rows[op].names[0]: code.name("q")
+            for op in self._rows
+            if len(self._rows[op].names) > 1
+            if is_body_of_branch(op.graph) or is_branch(op.inputs[1].op)
+        }
 
     def _new_row(self, dtype):
         return _Register([self._code.name("q")], dtype)
@@ -252,7 +259,8 @@ class Windows(Rows):
         return [*turned, *(assign(row.names[0], self._zero(row)) for row in self._in_branch)]
 
     def _after_iteration(self):
-        found, starts = [], chain.from_iterable(self._starts)
+        found = [assign(one, call("carried", now)) for now, one in self._carried.items()]
+        starts = chain.from_iterable(self._starts)
         for number, (store, lines) in enumerate(zip(starts, self._lines(), strict=True)):
             stencil, line, finished, _, block = lines
             others = (
@@ -264,7 +272,7 @@ class Windows(Rows):
             found.append(self._summed(block, place, others, start))
         for row in self._steps:
             later = zip(row.names[:0:-1], row.names[-2::-1], strict=True)
-            found += [assign(one, other) for one, other in later]
+            found += [assign(one, self._carried.get(other, other)) for one, other in later]
         return found
 
     def _after_stretch(self):

@@ -67,6 +67,11 @@ class Stencil(NamedTuple):
         """The indices of the addition of each line that places are counted from."""
         return [indices_of(line[0].op) for line in self.lines]
 
+    @property
+    def width(self) -> int:
+        """How far apart the items of a line are that an iteration adds to, at most."""
+        return max(map(_spread, self.lines))
+
 
 def stencils(
     loop: Loop, counts: Counts, sums: Sums, between: Between | None = None
@@ -90,8 +95,8 @@ def stencils(
     found, variables = [], [v for v in loop.variables() if v.parameter.spec.kind != FLOW]
     for variable in variables:
         additions = _additions(variable, counts)
-        stencil = _stencil(variable, additions, counts) if len(additions) > 1 else None
-        if stencil is not None:
+        stencil = _stencil(variable, additions, counts) if additions else None
+        if stencil is not None and (stencil.width or _is_set_too(variable, additions, counts)):
             found.append(stencil)
         elif not (variable.following in sums or is_independent(variable)):
             return []
@@ -124,6 +129,13 @@ def _additions(variable, counts) -> list[Operation]:
     return additions[::-1] if alone else []
 
 
+def _is_set_too(variable, additions, counts):
+    """Whether iterations set, or read, items that others add to."""
+    use, body = touched(variable), variable.loop.body
+    others = (*use.reads, *(op for op in use.changes if op.record is not ADD_ITEM))
+    return not all(differ(counts, one, op, body) for one in others for op in additions)
+
+
 def _stencil(variable, additions, counts) -> Stencil | None:
     """Additions by lines; None where it is not known which of them go to the same items."""
     steps, lines = set(), []
@@ -143,10 +155,10 @@ def _stencil(variable, additions, counts) -> Stencil | None:
         if place.terms:
             return None
         line.append(Addition(op, place.constant, number))
-    spread = [max(each) - min(each) for each in ([a.place for a in line] for *_, line in lines)]
-    if len(steps) > 1 or not 0 < max(spread) <= STENCIL_WIDTH:
+    if len(steps) > 1:
         return None
-    return Stencil(variable, steps.pop(), [line for *_, line in lines])
+    stencil = Stencil(variable, steps.pop(), [line for *_, line in lines])
+    return stencil if stencil.width <= STENCIL_WIDTH else None
 
 
 def _apart(one, other) -> bool | None:

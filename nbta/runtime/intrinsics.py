@@ -218,6 +218,13 @@ def unless(typingctx, condition, value):
     return value(condition, value), codegen
 
 
+def _hidden(builder, number):
+    """A number of which LLVM does not know what it is, from the function's beginning on."""
+    with builder.goto_entry_block():
+        kind = ir.FunctionType(number.type, [number.type])
+        return builder.asm(kind, "", "=r,0", [number], False)
+
+
 @intrinsic
 def chosen(typingctx, condition, one, other):
     """One of two floats, where LLVM is not to see that it is a choice.
@@ -230,10 +237,7 @@ def chosen(typingctx, condition, one, other):
     def codegen(context, builder, sig, args):
         kind = args[1].type
         bits = ir.IntType(8 * size_of(sig.return_type))
-        with builder.goto_entry_block():
-            hidden = ir.FunctionType(bits, [bits])
-            less = builder.asm(hidden, "", "=r,0", [bits(-1)], False)
-        mask = builder.add(builder.zext(args[0], bits), less)
+        mask = builder.add(builder.zext(args[0], bits), _hidden(builder, bits(-1)))
         one, other = (builder.bitcast(each, bits) for each in args[1:])
         found = builder.xor(one, builder.and_(mask, builder.xor(one, other)))
         return builder.bitcast(found, kind)
@@ -257,6 +261,22 @@ def guarded(typingctx, adjoint, value):
         return builder.bitcast(builder.and_(builder.bitcast(args[1], bits), mask), kind)
 
     return value(adjoint, value), codegen
+
+
+@intrinsic
+def carried(typingctx, value):
+    """A float that the next iteration has, where LLVM is not to see that it comes from a branch.
+
+    Of a number where ways meet, LLVM 22 holds that the next iteration cannot have it as one of a
+    vector, and makes no vector instructions of the loop. It does not know that these bits are none.
+    """
+
+    def codegen(context, builder, sig, args):
+        bits = ir.IntType(8 * size_of(sig.return_type))
+        none = _hidden(builder, bits(0))
+        return builder.bitcast(builder.xor(builder.bitcast(args[0], bits), none), args[0].type)
+
+    return value(value), codegen
 
 
 @intrinsic

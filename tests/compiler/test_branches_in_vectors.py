@@ -112,6 +112,14 @@ def test_sums_in_branches_are_added_after_them():
     assert len(sums) >= 2  # the total, and the gradient of the factor
 
 
+def test_numbers_of_branches_that_next_iterations_have_are_in_vectors():
+    slope = nbta.value_and_grad(burgers, (0, 1, 2), compiled=True)
+    slope(*arguments(11))
+    with global_compiler_lock:
+        library = lowered(read_code.function(slope.source), namespace()).library
+    assert "vector.recur" in library.get_llvm_str()
+
+
 def test_indices_in_branches_that_are_not_taken_at_the_ends():
     def f(u, v):
         w = u * 0.0

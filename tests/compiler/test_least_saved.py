@@ -110,6 +110,27 @@ def test_what_a_loop_does_not_change_is_saved_once():
     check_grads(bag, (p,), order=2)
 
 
+def inside(x, k):
+    """A convolution that looks where it is; of a state, where that was."""
+    total, state = 0.0, 1.0
+    for i in range(len(x)):
+        acc = 0.0
+        for j in range(len(k)):
+            at = i + j - len(k) // 2
+            if 0 <= at < len(x) and not (at == 2 or i == 1):
+                acc += x[at] * k[j]
+        if state > 0.5 and i % 2 == 0:
+            state *= np.cos(acc)
+        total += acc * acc * state
+    return total
+
+
+def test_what_asks_for_places_alone_is_computed_again():
+    x, k = np.random.default_rng(2).normal(size=(2, 7))
+    assert bytes_saved(inside, x, k[:3], of="for j in") == 0
+    check_grads(inside, (x, k[:3]), order=2)
+
+
 def vectors(x, w):
     for _ in range(10):
         y = x * w + 0.5

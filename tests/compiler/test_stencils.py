@@ -273,6 +273,26 @@ def test_items_are_finished_in_registers_after_the_last_read(step):
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("step", [1, -1])
+@pytest.mark.parametrize("in_branch", [False, True])
+def test_one_addition_to_an_item_that_the_iteration_before_has_set(step, in_branch):
+    def f(h, x):
+        def iteration(i, h):
+            h = nbta.set_item(h, i, -0.5 * x[i])
+            if in_branch:
+                return nbta.cond(x[i] > 0, lambda: nbta.add_item(h, i - step, x[i]), lambda: h)
+            return nbta.add_item(h, i - step, x[i])
+
+        n = h.shape[0]
+        return ranged(*((1, n - 1) if step > 0 else (n - 2, 0)), iteration, h, step=step)
+
+    made = np.random.default_rng(11)
+    for n in (2, 9, 10, 11, 40, 514, 1100):
+        h, x = made.normal(size=(2, n)) * 10.0 ** made.integers(-9, 9, (2, n))
+        assert has_windows(both(f, h, x))
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("step", [1, -1])
 def test_loops_whose_order_others_need_keep_it(step):
     """The last one to write an item, and a reader of what a later iteration writes."""
 

@@ -279,7 +279,7 @@ def names_of(extra=None):
         "read_item": lambda w, record, index, _: _slot(w, record, 3, index, 0),
         "array_in": _array_in, "dimension_in": _dimension_in, "adopt": _adopt, "agrees": _agrees,
         "load_int": _load_int, "frozen": _frozen, "attempt": _attempt,
-        "opaque": int,
+        "opaque": int, "carried": lambda value: value,
     }  # fmt: skip
     names |= {name: getattr(np, name) for name in ("maximum", "minimum", "sign", "floor")}
     names |= {
