@@ -1,9 +1,10 @@
 """Loops whose first and last iterations differ from all those between.
 
-So are stencils at the ends of an array: ``left = u[i - 1] if i > 0 else 0.0``, and periodic ones,
-``u[(i + 1) % n]`` and ``u[i - 1]``, whose indices wrap around there. A comparison of two integers
-that grow evenly is settled between the ends if it is so in the iterations next to them, a choice of
-two indices by one is one of these there, and a remainder its dividend, or that and the divisor.
+So are stencils at the ends of an array: ``left = u[i - 1] if i > 0 else 0.0``, those that stay
+there, ``u[max(i - 1, 0)]``, and periodic ones, ``u[(i + 1) % n]`` and ``u[i - 1]``, whose indices
+wrap around. A comparison of two integers that grow evenly is settled between the ends if it is so
+in the iterations next to them. A choice of two indices by one, or the larger or smaller of two, is
+one of these there, and a remainder its dividend, or that and the divisor.
 Code for such a loop goes through the first iterations, those between, and the last, and has a
 version for those between, where all that is constant: no index is outside there, and LLVM makes
 vector instructions of what is left (index set splitting).
@@ -16,7 +17,7 @@ from nbta.compiler.induction import Counts, around, positive
 from nbta.graph.graph import everything
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import Loop
-from nbta.ops.core.arithmetic import WHERE, equal, mod, not_equal
+from nbta.ops.core.arithmetic import WHERE, equal, maximum, minimum, mod, not_equal
 from nbta.ops.loops.iteration_counts import compared, constant_of, is_integer
 from nbta.tuning import END_ITERATIONS
 
@@ -52,6 +53,8 @@ def settled(loop: Loop, counts: Counts) -> Between | None:
         found = None
         if op.record is mod.record:
             found = ends.remainder(op)
+        elif op.record in (maximum.record, minimum.record):
+            found = ends.extreme(op)
         elif op.record is WHERE and op.inputs[0] in truths and _are_integers(op):
             chosen = op.inputs[1 if truths[op.inputs[0]] else 2]
             found = (0, (chosen, 0, chosen))
@@ -121,6 +124,18 @@ class _Ends:
             low, high = map(self._natural_from, (found, period - found + -1))
             if low is not None and high is not None:
                 return max(low, high), (dividend, sign, divisor)
+        return None
+
+    def extreme(self, op):
+        """From how many iterations on the larger, or smaller, of two integers is one of them."""
+        if not _are_integers(op):
+            return None
+        x, y = map(self.counts.number, op.inputs)
+        sign = 1 if op.record is maximum.record else -1
+        for chosen, more in zip(op.inputs, ((x - y) * sign, (y - x) * sign), strict=True):
+            apart = self._natural_from(more)
+            if apart is not None:
+                return apart, (chosen, 0, chosen)
         return None
 
     def _signs(self, op):

@@ -55,12 +55,14 @@ WRAPPED = [
     lambda i, k, n: (i + k) % n, lambda i, k, n: (i - k) % n, lambda i, k, n: (i + n - k) % n,
     lambda i, k, n: i - k, lambda i, k, n: i + k if i + k < n else i + k - n,
     lambda i, k, n: i - k if i >= k else i - k + n, lambda i, k, n: (2 * i + k) % n,
-    lambda i, k, n: (i + k) % 3, lambda i, k, n: -i - k,
+    lambda i, k, n: (i + k) % 3, lambda i, k, n: -i - k, lambda i, k, n: max(i - k, 0),
+    lambda i, k, n: min(i + k, n - 1), lambda i, k, n: min(max(i - k, 0), n - 1),
+    lambda i, k, n: max(min(n - 1, i + k), k), lambda i, k, n: min(2 * i, n - 1),
 ]  # fmt: skip
 
 
 def drawn_wrapped(seed):
-    """A loop forwards or backwards over neighbours whose indices wrap around at the ends."""
+    """A loop over neighbours whose indices wrap around, or stay, at the ends."""
     draw = random.Random(seed)
     ways, far = draw.choices(WRAPPED, k=3), draw.choices(range(4), k=3)
     backwards, in_rows, nested, branch = (draw.random() < 0.4 for _ in range(4))
@@ -203,8 +205,20 @@ def down_rows(u, k):
     return np.sum(c[n - 1] * c[n - 1])
 
 
+def mirrored(x, c):
+    """A smoothed vector: at its ends the neighbour is the item itself."""
+    n = len(x)
+    v = x * c
+    for _ in range(2):
+        u = v.copy()
+        for i in range(n):
+            v[i] = 0.5 * u[i] * u[max(i - 1, 0)] + c * u[min(max(i + 2, 0), n - 1)]
+    return np.sum(v * x)
+
+
 PROGRAMS = [
     (insulated, (8,)),
+    (mirrored, (14,)),
     (on_a_plate, (4, 5)),
     (on_a_ring, (14,)),
     (on_a_torus, (3, 13)),
