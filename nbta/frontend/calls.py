@@ -37,6 +37,7 @@ from nbta.frontend import (
     messages,
     native,
     operators,
+    python_integers,
     read_views,
     recursion,
     searching,
@@ -1180,10 +1181,13 @@ def _int(value=0, *base):
     if isinstance(value, Number) and value.weak is int:
         return value
     value = _one_number(value)
-    if value.dtype.kind != "f":
-        return cast(value, np.int64)
-    check_integer("int()", value)
-    return cast(rounding.trunc(value), np.int64)
+    if value.dtype.kind == "f":
+        check_integer("int()", value)
+        value = rounding.trunc(value)
+    found = cast(value, np.int64)
+    if found is not value:  # an integer of NumPy's is one, too
+        python_integers.note(found)
+    return found
 
 
 def _one_number(value):
