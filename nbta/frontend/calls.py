@@ -1363,7 +1363,10 @@ def _together(items, of_numpy=False):
 def _sum(items, start=0):
     items = _together(items)
     if isinstance(items, ArrayWrapper):
-        found = wrapped(items.sum(axis=0))
+        added = items.sum(axis=0)
+        if items.dtype.kind in "iu" and not is_numbas():  # one by one, NumPy's keep their dtype
+            added = cast(as_tensor(native.plain(added)), items.dtype)
+        found = wrapped(added)
         return found if _is_zero(start) else start + found
     add = conversion.runtime().binary
     for item in iteration.elements(items):

@@ -110,7 +110,8 @@ def counters(a):
     while i < len(a):
         total += a[i] * i
         i += 2
-    return total, count, whole, row, a[0] - most, top * 1.0
+    parts = sum(a), sum(v * i for i, v in enumerate(a))
+    return total, count, whole, row, a[0] - most, parts[0], parts[1], top * 1.0
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint64"])
@@ -123,7 +124,19 @@ def test_pythons_integers_take_the_dtype_of_numpys(dtype):
         for one, other in zip(found, expected, strict=True):
             assert one.dtype == np.asarray(other).dtype
             np.testing.assert_array_equal(one, other)
-    assert nbta.function(njit(counters))(a)[:3] == njit(counters)(a)[:3]  # which widens them
+
+
+@njit
+def widened(a):
+    total = 0
+    for i, v in enumerate(a):
+        total += v * i
+    return total
+
+
+def test_counters_are_as_wide_in_numbas_functions():
+    a = np.array([100, 120, 90], np.uint8)
+    assert nbta.function(widened)(a) == widened(a) == 300
 
 
 def scaled(a, n):
