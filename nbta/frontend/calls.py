@@ -1526,6 +1526,8 @@ def _numpy(function, args, kwargs):
     if function is np.arange and (args or kwargs):
         args, kwargs = _ends(*args, **kwargs)
     args, kwargs = _bound(function, tuple(map(used, args)), kwargs)
+    if isinstance(function, np.ufunc) and len(args) == 2:
+        args = python_integers.as_operands(function.__name__, *args)
     if kwargs.get("out") is not None:
         return _into(function, args, kwargs)
     order = _layout_of(function, kwargs)

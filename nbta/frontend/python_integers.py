@@ -27,6 +27,15 @@ from nbta.ops.core.shaping import INT64, cast
 _INTEGERS, _USED = "integers of Python's", "integers of Python's that were cast"
 
 
+#: What computes integers of integers.
+_OF_INTEGERS = {
+    "Add", "Sub", "Mult", "FloorDiv", "Mod", "Pow", "LShift", "RShift", "BitAnd", "BitOr", "BitXor",
+    "MatMult", "add", "subtract", "multiply", "floor_divide", "remainder", "power", "maximum",
+    "minimum", "fmax", "fmin", "left_shift", "right_shift", "bitwise_and", "bitwise_or",
+    "bitwise_xor",
+}  # fmt: skip
+
+
 def _table():
     return current().root.cache.setdefault(_INTEGERS, {})
 
@@ -71,9 +80,13 @@ def is_noted(value) -> bool:
     return isinstance(value, Tensor) and assumptions(value) is not None
 
 
-def as_operands(left, right) -> tuple:
-    """Operands, of which an integer of Python's has the dtype of an integer of NumPy's."""
-    if is_numbas():
+def as_operands(name, left, right) -> tuple:
+    """Operands of an operator or a function of NumPy's, by the name of its node or its own.
+
+    An integer of Python's has the dtype of an integer of NumPy's, but for a quotient: both are
+    floats there.
+    """
+    if is_numbas() or name not in _OF_INTEGERS:
         return left, right
     return _beside(left, right, is_noted), _beside(right, left, is_noted)
 

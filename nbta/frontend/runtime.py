@@ -820,8 +820,10 @@ def _operands(name, left, right):
     left, right = with_floats(left, right)
     if is_numbas():
         left, right = numba_integers.as_operands(name, left, right)
-    left, right = python_integers.as_operands(left, right)
-    right = checked_operand(name, left, right)
+    left, right = python_integers.as_operands(name, left, right)
+    checked = checked_operand(name, left, right)
+    python_integers.note(checked, right)
+    right = checked
     for operand in (left, right):
         check_keys(operand, "an operator")
     return left, right

@@ -105,7 +105,7 @@ def counters(a):
         for j in range(i, -1, -2):
             total = total + a[j] * j - count
         top, most = v if v < top else top, max(most, v)
-        row = row + a * (whole % 3)
+        row = np.maximum(row, i) + a * (whole % 3)
     i = 0
     while i < len(a):
         total += a[i] * i
@@ -140,9 +140,10 @@ def test_counters_are_as_wide_in_numbas_functions():
 
 
 def scaled(a, n):
-    last = a[0]
+    last, part = a[0], 0.0
     for i in range(n):
         last = a[0] * i
+        part += a[0] / (i + 200)  # of floats, which fit
     return last
 
 
