@@ -46,8 +46,9 @@ def refuse_class(kind) -> None:
         )
     if issubclass(kind, np.ndarray) and kind is not np.ndarray:
         raise UnimplementedError(
-            f"{here()}: {kind.__name__} is a subclass of np.ndarray, of which nbta makes no objects "
-            f"from values that only the run knows; write a class that has an array as an attribute"
+            f"{here()}: {kind.__name__} is a subclass of np.ndarray, of which nbta makes no "
+            f"objects from values that only the run knows; write a class that has an array as an "
+            f"attribute"
         )
 
 
