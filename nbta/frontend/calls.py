@@ -37,6 +37,7 @@ from nbta.frontend import (
     messages,
     native,
     operators,
+    python_integers,
     read_views,
     recursion,
     searching,
@@ -1180,10 +1181,13 @@ def _int(value=0, *base):
     if isinstance(value, Number) and value.weak is int:
         return value
     value = _one_number(value)
-    if value.dtype.kind != "f":
-        return cast(value, np.int64)
-    check_integer("int()", value)
-    return cast(rounding.trunc(value), np.int64)
+    if value.dtype.kind == "f":
+        check_integer("int()", value)
+        value = rounding.trunc(value)
+    found = cast(value, np.int64)
+    if found is not value:  # an integer of NumPy's is one, too
+        python_integers.note(found)
+    return found
 
 
 def _one_number(value):
@@ -1359,7 +1363,10 @@ def _together(items, of_numpy=False):
 def _sum(items, start=0):
     items = _together(items)
     if isinstance(items, ArrayWrapper):
-        found = wrapped(items.sum(axis=0))
+        added = items.sum(axis=0)
+        if items.dtype.kind in "iu" and not is_numbas():  # one by one, NumPy's keep their dtype
+            added = cast(as_tensor(native.plain(added)), items.dtype)
+        found = wrapped(added)
         return found if _is_zero(start) else start + found
     add = conversion.runtime().binary
     for item in iteration.elements(items):
@@ -1519,6 +1526,8 @@ def _numpy(function, args, kwargs):
     if function is np.arange and (args or kwargs):
         args, kwargs = _ends(*args, **kwargs)
     args, kwargs = _bound(function, tuple(map(used, args)), kwargs)
+    if isinstance(function, np.ufunc) and len(args) == 2:
+        args = python_integers.as_operands(function.__name__, *args)
     if kwargs.get("out") is not None:
         return _into(function, args, kwargs)
     order = _layout_of(function, kwargs)

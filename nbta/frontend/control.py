@@ -30,7 +30,14 @@ from nbta.errors import (
     UnimplementedError,
     invalid,
 )
-from nbta.frontend import awaited, conversion, effects, native, tensor_array_wrappers
+from nbta.frontend import (
+    awaited,
+    conversion,
+    effects,
+    native,
+    python_integers,
+    tensor_array_wrappers,
+)
 from nbta.frontend.array_wrappers import (
     ArrayWrapper,
     Attribute,
@@ -1194,6 +1201,7 @@ class _Merge:
                     wrapper.fixed = wrapper.of_either_dtype("changed")
             self._lose(wrapper, pair)
             note_number(wrapper, pair)
+            python_integers.note(wrapper, *self._contents(pair))
         self._link(joined, iter(values[len(self._pairs) : split]))
         values = iter(joined)
         results = [self._result(plan, values) for plan in self._plans]
@@ -1428,7 +1436,10 @@ def common_dtype(one, other):
     if a == b:
         return a
     for weak, leaf, dtype in ((one, other, b), (other, one, a)):
-        if _is_weak(weak) and not _is_weak(leaf) and _takes(_dtype(weak).kind, dtype.kind):
+        fits = _takes(_dtype(weak).kind, dtype.kind) and python_integers.fits(weak, dtype)
+        if _is_weak(weak) and not _is_weak(leaf) and fits:
+            return dtype
+        if python_integers.is_assumed(weak) and dtype.kind in "iu" and not _is_weak(leaf):
             return dtype
     return _promoted(a, b)
 
@@ -1447,6 +1458,8 @@ def in_dtype(leaf, dtype):
     """A value of a variable in a dtype."""
     if isinstance(leaf, Tensor):
         tensor = as_tensor(leaf)
+        if dtype.kind in "iu" and tensor.dtype != dtype and python_integers.is_noted(leaf):
+            return python_integers.fitted(leaf, dtype)
         return tensor if tensor.dtype == dtype else cast(tensor, dtype)
     return np.asarray(leaf).astype(dtype)[()]
 
@@ -1745,6 +1758,7 @@ def counted_loop(start, stop, step, item, body, flags, *state):
 
     def advance(place):
         note_counter(place, start, step)
+        python_integers.note(place)
         given = item(place)
         if target.startswith(ITEM):
             _call(given, target.removeprefix(f"{ITEM}_"))
@@ -1914,7 +1928,8 @@ def _kind(value):
         held = value.root._value
         return type(value), held.dtype, isinstance(held, Tensor)
     if isinstance(value, Tensor):
-        return type(value), value.spec.dtype, value.spec.rank, value.weak
+        is_pythons = python_integers.is_noted(value)
+        return type(value), value.spec.dtype, value.spec.rank, value.weak, is_pythons
     if isinstance(value, tuple):
         return type(value), *map(_kind, value)
     return type(value)
@@ -2071,6 +2086,7 @@ class _Loop:
         self._names, self._entry, self._get_variables, self._set_variables = self._given
         self._placeholders, self._dtypes, self._begun = {}, {}, {}
         self._carried = {i for i, v in enumerate(self._entry) if self._is_scalar(v)}
+        self._of_numpy = set()  # parts that do not stay integers of Python's
         self._known = set()  # variables that no iteration changes though one could
         self._wrappers, self._places = [], {}
         self._aliases, self._outer, self._spoiled = set(), {}, {}
@@ -2359,6 +2375,7 @@ class _Loop:
             values[i] = packed(like, parts)
             take_apart((self._entry[i], values[i]))
             self._note_numbers(like, values[i])
+            self._note_integers(i, like, values[i], python_integers.assume)
             _note_copies(values[i], self._copied.get(i, ()))
         self._link_families(values)
         for wrapper in self._wrappers:
@@ -2421,6 +2438,33 @@ class _Loop:
     def _note_numbers(self, like, value):
         for leaf, found in zip(leaves(like), leaves(value), strict=True):
             note_number(found, (leaf,))
+
+    def _note_integers(self, i, like, value, note):
+        """Note which parts of a variable are integers of Python's, as they were before the loop."""
+        for j, (leaf, found) in enumerate(zip(leaves(like), leaves(value), strict=True)):
+            if not (i in self._placeholders or (i, j) in self._dtypes or (i, j) in self._of_numpy):
+                note(found, leaf)
+
+    def _learn_integers(self, bound, end):
+        """Which variables do not stay integers of Python's, although they began so."""
+        found, depending, todo, lost = {}, {}, [], {}
+        for i in sorted(self._carried):
+            pairs = zip(leaves(bound[i]), leaves(end[i]), strict=False)
+            for j, (start, last) in enumerate(pairs):
+                if not python_integers.is_assumed(start):
+                    continue
+                found[i, j], sources = start, python_integers.assumptions(last)
+                todo += [(i, j)] if sources is None else []
+                for each in sources or ():
+                    depending.setdefault(each, []).append((i, j))
+        while todo:
+            place = todo.pop()
+            if place not in lost:
+                lost[place] = found[place]
+                todo += depending.get(found[place], ())
+        self._of_numpy |= lost.keys()
+        if not python_integers.used().isdisjoint(lost.values()):
+            raise Again
 
     def _slots(self, values):
         """The wrappers of variables that iterations forward, by place."""
@@ -2526,6 +2570,7 @@ class _Loop:
             if not set(copies) <= set(self._copied.get(i, ())):
                 self._copied[i] = copies
                 raise Again
+        self._learn_integers(bound, end)
         self._learn_families(bound, end)
         self._learn_aliases(bound, end, frame)
         self._learn_spoiled(frame)
@@ -2673,10 +2718,12 @@ class _Loop:
         have, new = _dtype(start), _dtype(end)
         if have == new or (_is_weak(end) and _takes(new.kind, have.kind)):
             return False
+        if (i, j) in self._dtypes and have.kind in "iu" and python_integers.is_noted(end):
+            return False
         apart = i not in self._placeholders and _are_of_two_dtypes(start, end)
         if apart and not _is_computed_as_wide(start, end):
             raise self._changes(i, start, end)
-        weak = self._weak_entry(i, j) and (i, j) not in self._dtypes
+        weak = self._weak_entry(i, j, new) and (i, j) not in self._dtypes
         dtype = new if weak and _takes(have.kind, new.kind) else _promoted(have, new)
         if dtype is None:
             raise self._changes(i, start, end)
@@ -2685,8 +2732,14 @@ class _Loop:
         self._dtypes[i, j] = dtype
         return True
 
-    def _weak_entry(self, i, j):
-        return i not in self._placeholders and _is_weak(leaves(self._entry[i])[j])
+    def _weak_entry(self, i, j, dtype):
+        """Whether a variable takes a dtype, as a number of Python's does."""
+        if i in self._placeholders:
+            return False
+        leaf = leaves(self._entry[i])[j]
+        if (i, j) not in self._of_numpy and python_integers.is_noted(leaf):
+            return True
+        return _is_weak(leaf) and python_integers.fits(leaf, dtype)
 
     def _ended(self, i, j, leaf):
         if isinstance(leaf, TensorArray | TensorArrayWrapper):
@@ -2761,6 +2814,7 @@ class _Loop:
             values[i] = packed(like, [self._part(i, j, *part) for j, part in enumerate(parts)])
             take_apart(values[i])
             self._note_numbers(like, values[i])
+            self._note_integers(i, like, values[i], python_integers.note)
             _note_copies(values[i], self._copied.get(i, ()))
         self._link_families(values)
         self._link(values, (found for _, found in pairs))

@@ -44,6 +44,12 @@ def refuse_class(kind) -> None:
             f"{here()}: np.poly1d takes coefficients that Python knows, as it leaves out leading "
             f"zeros; use np.polyval(coefficients, x)"
         )
+    if issubclass(kind, np.ndarray) and kind is not np.ndarray:
+        raise UnimplementedError(
+            f"{here()}: {kind.__name__} is a subclass of np.ndarray, of which nbta makes no "
+            f"objects from values that only the run knows; write a class that has an array as an "
+            f"attribute"
+        )
 
 
 def at_line(error):

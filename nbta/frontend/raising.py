@@ -109,10 +109,17 @@ def _not_negative(name, right):
     if known:
         error.nbta_raised = True  # by the user's code: one for runs that come to it
         raise error
+    value = as_tensor(right)
+    return where_it_holds(value, greater_equal(value, 0), error)
+
+
+def where_it_holds(value, holds, error):
+    """A value, which a run raises an error in place of where something does not hold.
+
+    It is no effect, so that conditions of loops can have it, too.
+    """
     if (caught := awaited(type(error))) is not None:
         error = uncaught("this line", caught)
-    value = as_tensor(right)
-    holds = greater_equal(value, 0)  # no effect, so that conditions of loops can have it, too
     return after(value, apply(ASSERT, [first_token(), holds], {"message": error}))
 
 

@@ -3,6 +3,7 @@
 import operator
 
 from nbta.errors import invalid
+from nbta.frontend import python_integers
 from nbta.frontend.array_wrappers import wrapped
 from nbta.frontend.problems import here
 from nbta.graph.operation import Tensor
@@ -142,4 +143,6 @@ class Range(Indexed):
 
     def item(self, k):
         """The integer of a number."""
-        return self.start + k * self.step
+        found = self.start + k * self.step
+        python_integers.note(found)
+        return found

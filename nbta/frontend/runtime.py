@@ -25,6 +25,7 @@ from nbta.frontend import (
     native,
     numba_integers,
     picking,
+    python_integers,
     texts,
 )
 from nbta.frontend.array_wrappers import (
@@ -819,7 +820,10 @@ def _operands(name, left, right):
     left, right = with_floats(left, right)
     if is_numbas():
         left, right = numba_integers.as_operands(name, left, right)
-    right = checked_operand(name, left, right)
+    left, right = python_integers.as_operands(name, left, right)
+    checked = checked_operand(name, left, right)
+    python_integers.note(checked, right)
+    right = checked
     for operand in (left, right):
         check_keys(operand, "an operator")
     return left, right
@@ -827,6 +831,8 @@ def _operands(name, left, right):
 
 def _computed(compute, left, right):
     found = compute(left, right)
+    if current() is not None:
+        python_integers.note(found, left, right)
     return numba_integers.checked_result(found) if is_numbas() else found
 
 

@@ -452,6 +452,15 @@ def polynomial_of_values(x, k):
     return np.poly1d([x, x * x])(k)
 
 
+class Vector(np.ndarray):
+    def __new__(cls, items):
+        return np.asarray(items).view(cls)
+
+
+def vector_of_values(x, k):
+    return Vector([x, x * x]).sum() * k
+
+
 @pytest.mark.parametrize(
     ("f", "words"),
     [
@@ -460,6 +469,7 @@ def polynomial_of_values(x, k):
             r"py:\d+: .* member of Season .* Season\.WET\.value, or .* static",
         ),
         (polynomial_of_values, r"py:\d+: np\.poly1d takes .* np\.polyval"),
+        (vector_of_values, r"py:\d+: Vector is a subclass of np\.ndarray, .* an attribute"),
     ],
 )
 def test_objects_that_no_run_can_make(f, words):

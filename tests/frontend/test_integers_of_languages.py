@@ -93,6 +93,93 @@ def test_an_array_does_not_give_its_dtype_to_a_number():
     assert nbta.function(shifted)(image, 0.5) == shifted(image, 0.5) == 201.5
 
 
+def counters(a):
+    """Counters, sums that begin with 0, choices among them, and integers of Python's otherwise."""
+    total, count, whole, top, most, row = 0, 0, 0, 1000, 0, 0 * a
+    for i, v in enumerate(a):
+        whole += int(v)
+        if v > 50:
+            count += 1
+        if v == 7:
+            continue
+        for j in range(i, -1, -2):
+            total = total + a[j] * j - count
+        top, most = v if v < top else top, max(most, v)
+        row = np.maximum(row, i) + a * (whole % 3)
+    i = 0
+    while i < len(a):
+        total += a[i] * i
+        i += 2
+    parts = sum(a), sum(v * i for i, v in enumerate(a))
+    return total, count, whole, row, a[0] - most, parts[0], parts[1], top * 1.0
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint64"])
+def test_pythons_integers_take_the_dtype_of_numpys(dtype):
+    a = np.array([100, 120, 90, 7, 100]).astype(dtype)
+    with np.errstate(over="ignore"):
+        expected = counters(a)
+    for compiled in (False, True):
+        found = nbta.function(counters, compiled=compiled)(a)
+        for one, other in zip(found, expected, strict=True):
+            assert one.dtype == np.asarray(other).dtype
+            np.testing.assert_array_equal(one, other)
+
+
+@njit
+def widened(a):
+    total = 0
+    for i, v in enumerate(a):
+        total += v * i
+    return total
+
+
+def test_counters_are_as_wide_in_numbas_functions():
+    a = np.array([100, 120, 90], np.uint8)
+    assert nbta.function(widened)(a) == widened(a) == 300
+
+
+def scaled(a, n):
+    last, part = a[0], 0.0
+    for i in range(n):
+        last = a[0] * i
+        part += a[0] / (i + 200)  # of floats, which fit
+    return last
+
+
+def lowered(a, n):
+    last, k = a[0], 0
+    for _ in range(n):
+        last, k = a[0] + k, k - 1
+    return last
+
+
+@pytest.mark.parametrize(("program", "most"), [(scaled, 257), (lowered, 2)])
+def test_a_pythons_integer_that_does_not_fit_is_an_error(program, most):
+    a = np.array([1], np.uint8)
+    expected = program(a, most - 1)
+    for compiled in (False, True):
+        function = nbta.function(program, compiled=compiled)
+        assert function(a, most - 1) == expected
+        with pytest.raises(OverflowError, match="does not fit uint8"):
+            function(a, most)
+
+
+def chosen(a, n):
+    kept = -1
+    for v in a:
+        if v > n:
+            kept = v
+    return kept, a[0] if a[0] > n else -1
+
+
+def test_a_number_does_not_wrap_where_a_choice_gives_it():
+    for compiled in (False, True):
+        function = nbta.function(chosen, compiled=compiled)
+        assert function(np.array([3, 7], np.uint8), np.uint8(9)) == (-1, -1)
+        assert function(np.array([3, 7], np.uint8), np.uint8(2)) == (7, 3)
+
+
 @njit
 def negative_power(n, x):
     k = -1

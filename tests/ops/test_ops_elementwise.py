@@ -451,3 +451,14 @@ def test_functions_of_two_dtypes_in_one_compiled_function():
     ):
         assert found.dtype == expected.dtype
         np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_integers_are_compared_with_numbers_that_their_dtype_has_not():
+    numbers = (-1, 300, 2**40)
+    for dtype in (np.uint8, np.uint64):
+        x = np.array([0, 7], dtype)
+        for function in (np.less, np.equal, np.greater_equal):
+            f = lambda x, name=function.__name__: [getattr(nbta, name)(x, n) for n in numbers]  # noqa: E731
+            expected = [function(x, n) for n in numbers]
+            for compiled in (False, True):
+                np.testing.assert_array_equal(nbta.function(f, compiled=compiled)(x), expected)

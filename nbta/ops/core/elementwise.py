@@ -78,6 +78,19 @@ def promoted(*values, floats=False):
     return [of_dtype(value, dtype, graph) for value in values]
 
 
+def _to_compare(value, other):
+    """An operand of a comparison: NumPy compares integers with numbers that their dtype has not."""
+    dtype = dtype_of(other)
+    if type(value) is not int or not isinstance(dtype, np.dtype) or dtype.kind not in "iu":
+        return value
+    if np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+        return value
+    if dtype == np.uint64:
+        return float(value) if value < 0 else value  # which all of them are above, rounded or not
+    wide = np.iinfo(np.int64)
+    return np.int64(value) if wide.min <= value <= wide.max else value
+
+
 def of_dtype(value, dtype, graph):
     """A value in a dtype; numbers of Python must fit, and are tensors where there is a graph."""
     if isinstance(value, Tensor):
@@ -324,6 +337,8 @@ def binary(
     def decorate(function):
         @functools.wraps(function)
         def operation(x, y, *, name=None):
+            if infer is truth:
+                x, y = _to_compare(x, y), _to_compare(y, x)
             return compute(promoted(x, y, floats=floats), name)
 
         _call_arguments_as(operation, function)
