@@ -60,6 +60,13 @@ def _claim_object(*args: Any) -> Any:
     return _claim_object(*args)
 
 
+def _seen_object(*args: Any) -> Any:
+    """Stands in for the compiled function until the first call."""
+    global _seen_object
+    _seen_object = python_calls.native(python_calls.seen_object)
+    return _seen_object(*args)
+
+
 def _write_object(*args: Any) -> Any:
     """Stands in for the compiled function until the first call."""
     global _write_object
@@ -454,6 +461,14 @@ class TensorArray(StoreWrapper, ArrayInterface):
 
     def _look_at(self, index: Any) -> Any:
         """What a slot holds, without a read."""
+        base = _seen_object(self._address, index)
+        if base:
+            seen, view = self._seen
+            if seen != base:
+                view = self._look()
+            if view is not None:
+                value = view[index]
+                return computed(value) if anywhere else value
         if isinstance(index, slice | tuple):
             message = (
                 f"getitem on {self._name}: index must be one integer, and is {index!r}; index "

@@ -232,6 +232,131 @@ class ReadCopying(_Sized):
 
 
 @njit(cache=True)
+def look_nbta_scalars(array, n):
+    """Sum of all elements, by index."""
+    total = 0.0
+    for i in range(n):
+        total += array[i]
+    return total
+
+
+@njit(cache=True)
+def iterate_nbta_scalars(array, n):
+    """Sum of all elements, one after the other."""
+    total = 0.0
+    for element in array:
+        total += element
+    return total
+
+
+@njit(cache=True)
+def look_scalars(values, states):
+    """The same on NumPy arrays; NaN for a slot without a value."""
+    total = 0.0
+    for i in range(len(values)):
+        if states[i] != _WRITTEN:
+            return np.nan
+        total += values[i]
+    return total
+
+
+@njit(cache=True)
+def look_nbta_vectors(array, n, total):
+    """Add all elements to ``total``, by index."""
+    for i in range(n):
+        element = array[i]
+        for k in range(len(total)):
+            total[k] += element[k]
+
+
+@njit(cache=True)
+def iterate_nbta_vectors(array, n, total):
+    """Add all elements to ``total``, one after the other."""
+    for element in array:
+        for k in range(len(total)):
+            total[k] += element[k]
+
+
+@njit(cache=True)
+def look_vectors(values, states, total):
+    """The same on NumPy arrays; the slot without a value, or -1."""
+    for i in range(len(values)):
+        if states[i] != _WRITTEN:
+            return i
+        element = values[i]
+        for k in range(len(total)):
+            total[k] += element[k]
+    return -1
+
+
+_LOOKS = {
+    "ta[i]": (look_nbta_scalars, look_nbta_vectors),
+    "for v in ta": (iterate_nbta_scalars, iterate_nbta_vectors),
+}
+
+
+class Look(_Sized):
+    """Sum all elements without reading them."""
+
+    label = "in-kernel look"
+    params = (common.ELEMENTS, (True, False), tuple(_LOOKS))
+    param_names = ("element", "clear_after_read", "way")
+
+    def make_nbta(self, count, element, clear, way):
+        """An array with all slots written."""
+        array = common.touched_array(count, element, clear)
+        write_nbta(array, count, common.value_for(element))
+        scalars, vectors = _LOOKS[way]
+        if element == "scalar":
+            return partial(scalars, array, count)
+        return partial(vectors, array, count, np.zeros(element))
+
+    def make_peer(self, count, element, clear, way):
+        """Elements, and state bytes that say written."""
+        values, states = common.touched_numpy(count, element)
+        states[:] = _WRITTEN
+        if element == "scalar":
+            return partial(look_scalars, values, states)
+        return partial(look_vectors, values, states, np.zeros(element))
+
+
+@njit(cache=True)
+def write_nbta_columns(array, n, columns):
+    """Write the columns of a matrix."""
+    for i in range(n):
+        array.write(i, columns[:, i])
+
+
+@njit(cache=True)
+def write_columns(values, states, columns):
+    """The same on NumPy arrays; the slot that was taken, or -1."""
+    for i in range(len(values)):
+        if states[i] != _UNWRITTEN:
+            return i
+        for k in range(len(columns)):
+            values[i, k] = columns[k, i]
+        states[i] = _WRITTEN
+    return -1
+
+
+class WriteColumns(_Sized):
+    """Write values that are not in C order."""
+
+    label = "in-kernel write, columns"
+    params = ((8, 64),)
+
+    def make_nbta(self, count, element):
+        """A fresh array."""
+        array = common.touched_array(count, element)
+        return partial(write_nbta_columns, array, count, np.ones((element, count)))
+
+    def make_peer(self, count, element):
+        """Elements and state bytes, both fresh."""
+        given = common.touched_numpy(count, element)
+        return partial(write_columns, *given, np.ones((element, count)))
+
+
+@njit(cache=True)
 def add_nbta(array, n, term):
     """Add a term to every slot."""
     for i in range(n):

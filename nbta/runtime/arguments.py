@@ -140,8 +140,3 @@ def _becomes(item, value):
     if isinstance(item, types.Boolean) != isinstance(value, types.Boolean):
         return False
     return cpu_target.typing_context.can_convert(value, item) in _KEEPS_VALUE
-
-
-def item_words(item) -> int:
-    """Words of 8 bytes that hold an item."""
-    return -(-item_bytes(item) // 8)

@@ -411,7 +411,8 @@ new_request = stack_block(request.WORDS)
 
 #: What is beneath the methods of tensor arrays, by name.
 methods = {}
-#: The same for an array whose fields are promoted, which are their first argument.
+#: The same for an array whose fields are promoted, which are their first argument; for looks and
+#: reads by name and by how they give a view (see `nbta.runtime.borrowing`).
 promoted_functions = {}
 #: The same for slots that are known to be in the right state, in loops that have looked ahead.
 unchecked_functions = {}
@@ -555,11 +556,11 @@ def method(name):
     return define
 
 
-def promoted_function(name):
+def promoted_function(name, way=None):
     """Define what a method, or getitem, becomes for an array whose fields are promoted."""
 
     def define(implementation):
-        promoted_functions[name] = implementation
+        promoted_functions[name if way is None else (name, way)] = implementation
         overload(implementation, jit_options=inlined)(implementation)
         return implementation
 

@@ -28,7 +28,7 @@ from nbta.shapes import MAX_RANK
 #: let the array grow meanwhile, and the later owner keeps the earlier elements.
 _PROMOTED = (
     FIELD.data, FIELD.data_owner, FIELD.states, FIELD.size, FIELD.rank, FIELD.element_bytes,
-    FIELD.read_state,
+    FIELD.read_state, FIELD.gradient,
 )  # fmt: skip
 _LIMITS = (FIELD.fast_write, FIELD.fast_read, FIELD.fast_add, FIELD.fast_append)
 #: After them in a block: the store's address, and what its limits are masked with: 0 where the
@@ -170,6 +170,54 @@ def element_reader(item, ndim):
         return array_type(store, types.int64, types.int64), codegen
 
     return element_of
+
+
+# Counters of loops over arrays, which LLVM turns into registers like blocks.
+
+
+class CounterType(types.Type):
+    """The slot that comes next in a loop over an array."""
+
+    def __init__(self):
+        super().__init__("nbta.Counter")
+
+
+COUNTER = CounterType()
+
+
+@register_model(CounterType)
+class _CounterModel(models.PrimitiveModel):
+    def __init__(self, manager, kind):
+        super().__init__(manager, kind, INT64.as_pointer())
+
+
+@intrinsic
+def new_counter(typingctx, fields):
+    """A counter at 0, in a function that has a block of fields."""
+
+    def codegen(context, builder, sig, args):
+        counter = cgutils.alloca_once(builder, INT64)
+        builder.store(INT64(0), counter)
+        return counter
+
+    return COUNTER(fields), codegen
+
+
+@intrinsic
+def count_of(typingctx, counter):
+    """Where a counter is."""
+    return types.int64(counter), lambda context, builder, sig, args: builder.load(args[0])
+
+
+@intrinsic
+def set_count(typingctx, counter, value):
+    """Put a counter elsewhere."""
+
+    def codegen(context, builder, sig, args):
+        builder.store(args[1], args[0])
+        return context.get_dummy_value()
+
+    return types.void(counter, types.int64), codegen
 
 
 # Blocks.

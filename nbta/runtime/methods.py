@@ -33,11 +33,11 @@ from nbta.runtime.arguments import (
     check_vector,
     code_of,
     item_bytes,
-    item_words,
     nested_shape,
     rank_of,
     require_rank,
 )
+from nbta.runtime.borrowing import BORROWED, COUNTED, STEADY
 from nbta.runtime.compiled import out_of_line, stay_out_of_line
 from nbta.runtime.extension import (
     FlowType,
@@ -60,11 +60,13 @@ from nbta.runtime.extension import (
 from nbta.runtime.failures import call_kernel, raise_failure, refusal
 from nbta.runtime.fields import (
     address_of_store,
+    count_of,
     element_reader,
     field,
     promoter_of,
     reload,
     seen_field,
+    set_count,
 )
 from nbta.runtime.memory import INT64, room
 from nbta.runtime.numba_private import cgutils, imputils
@@ -74,12 +76,14 @@ from nbta.runtime.request import Concat
 from nbta.runtime.runs import item_getter, item_putter, put_field, put_state
 from nbta.runtime.settings import setting
 from nbta.runtime.slots import (
+    CLEARED,
     after_write,
     extend,
     is_free,
     is_next,
     is_sum,
     is_value,
+    likely,
     occupy,
     state_place,
     take,
@@ -145,6 +149,7 @@ def copy_strided(target, source, layout, rank, itemsize):
             axis -= 1
 
 
+@cache
 def items_writer(item):
     """An intrinsic ``(address, value)`` that stores the items of a nested tuple, or one item."""
 
@@ -572,20 +577,21 @@ def _slow_write(dtype, operation):
 
 
 @cache
-def _slow_item_write(dtype, operation):
-    """`_slow_write` for an item, which it puts into memory first."""
-    kernel_write, item_place = _kernel_write(dtype, operation), stack_block(item_words(dtype))
-    store_item = mem.item_writer(dtype)
+def _slow_items_write(dtype, operation, count=1):
+    """`_slow_write` for an item or a tuple of so many, which it puts into memory first."""
+    kernel_write = _kernel_write(dtype, operation)
+    items_place = stack_block(max(1, -(-count * item_bytes(dtype) // 8)))
+    store_items = items_writer(dtype)
 
     @register_jitable
-    def slow_item(store, index, value, shape):
-        words, place = new_request(), item_place()
-        store_item(place, value)
+    def slow_items(store, index, value, shape):
+        words, place = new_request(), items_place()
+        store_items(place, value)
         status = kernel_write(store, index, place, shape, words)
         if status != STATUS.ok:
             raise_failure(status, operation, store, words)
 
-    return slow_item
+    return slow_items
 
 
 @cache
@@ -597,20 +603,43 @@ def _has_items(array):
 
 
 @cache
-def _ways(operation):
-    """Fast ways to put a value into a slot: functions of the store and the slot, in pairs.
+def _adds_in_place(dtype):
+    """Whether terms of a dtype are added to sums by compiled code, and not by kernels alone."""
+    return isinstance(dtype, types.Number) and dtype != types.float16
 
-    The first of a pair tells whether it may be put there, and the second marks the slot.
+
+def _fast_put(array, operation, fits_slot, place, add, slow):
+    """A function ``(store, index, value, shape)`` that puts a value by the first way that it can.
+
+    ``fits_slot(store, shape)`` compares the value with the elements, ``place(data, index, value,
+    shape)`` stores it, ``add`` of the same parameters adds it to a sum, and ``slow`` has a kernel
+    put it.
     """
-    free = (is_free, fast(lambda store, index: occupy(store, state_place(store, index), index)))
-    return [(is_next, extend), free] if operation == rq.APPEND else [free]
+
+    def way(may_put, act, mark):
+        @fast
+        def put(store, index, value, shape):
+            if not (may_put(store, index) and fits_slot(store, shape)):
+                return False
+            act(field(store, FIELD.data), index, value, shape)
+            mark(store, index)
+            return True
+
+        return put
+
+    ways = []
+    if operation == rq.APPEND:
+        ways.append(way(is_next, place, extend))
+    if operation != rq.ACCUMULATE:
+        mark_free = fast(lambda store, index: occupy(store, state_place(store, index), index))
+        ways.append(way(is_free, place, mark_free))
+    if operation != rq.APPEND and _adds_in_place(array.dtype):
+        ways.append(way(is_sum, add, fast(lambda store, index: None)))  # its state stays
+    return _first_of(ways, slow)
 
 
 def _first_of(ways, slow):
-    """A function ``(store, index, value, shape)`` that puts a value by the first way that it can.
-
-    ``ways`` are functions that tell whether they did.
-    """
+    """A function that puts a value by the first of some ways, which tell whether they did."""
     if not ways:
 
         @fast
@@ -630,24 +659,23 @@ def _first_of(ways, slow):
 
 
 @cache
-def _scalar_write(array, operation):
-    """Write an item: five loads, two stores and three branches."""
-    store_item, itemsize = mem.item_writer(array.dtype), item_bytes(array.dtype)
-    is_item = _has_items(array)
+def _put_item(array, operation):
+    """Put an item: a write takes five loads, two stores and three branches."""
+    load_item, store_item = mem.item_reader(array.dtype), mem.item_writer(array.dtype)
+    itemsize, is_item = item_bytes(array.dtype), _has_items(array)
 
-    def way(may_put, mark):
-        @fast
-        def put(store, index, value, shape):
-            if not (may_put(store, index) and is_item(store)):
-                return False
-            store_item(field(store, FIELD.data) + index * itemsize, value)
-            mark(store, index)
-            return True
+    @fast
+    def place(data, index, value, shape):
+        store_item(data + index * itemsize, value)
 
-        return put
+    @fast
+    def add(data, index, value, shape):
+        target = data + index * itemsize
+        store_item(target, load_item(target) + value)
 
-    ways = [way(*rules) for rules in _ways(operation)]
-    return _first_of(ways, _slow_item_write(array.dtype, operation))
+    fits_slot = fast(lambda store, shape: is_item(store))
+    slow = _slow_items_write(array.dtype, operation)
+    return _fast_put(array, operation, fits_slot, place, add, slow)
 
 
 @intrinsic
@@ -666,41 +694,151 @@ def count_items(typingctx, shape):
     return types.int64(shape), codegen
 
 
-@fast
-def copy_element(target, source, nbytes):
-    """Copy an element."""
-    if nbytes > LOOP_BYTES or nbytes % 8:
-        mem.copy_bytes(target, source, nbytes)
-        return
-    words = mem.array_at(target, nbytes // 8, np.int64)
-    given = mem.array_at(source, nbytes // 8, np.int64)
-    for k in range(len(words)):
-        words[k] = given[k]
+@cache
+def element_copier(itemsize):
+    """A function ``(target, source, nbytes)`` that copies an element of items of a size."""
+    size = itemsize if itemsize in (1, 2, 4) else 8
+    word = from_dtype(np.dtype(f"i{size}"))
+
+    @fast
+    def copy_element(target, source, nbytes):
+        if nbytes > LOOP_BYTES or nbytes % size:
+            mem.copy_bytes(target, source, nbytes)
+            return
+        words = mem.array_at(target, nbytes // size, word)
+        given = mem.array_at(source, nbytes // size, word)
+        for k in range(len(words)):
+            words[k] = given[k]
+
+    return copy_element
 
 
 @cache
-def _element_write(array, operation):
-    """Write an element with dimensions."""
-    itemsize = item_bytes(array.dtype)
+def _element_adder(item):
+    """A function ``(target, source, count)`` that adds items to sums."""
 
-    def way(may_put, mark):
-        @fast
-        def put(store, index, address, shape):
-            if not (may_put(store, index) and fits(store, shape)):
-                return False
-            nbytes = count_items(shape) * itemsize
-            copy_element(field(store, FIELD.data) + index * nbytes, address, nbytes)
-            mark(store, index)
-            return True
+    @fast
+    def add_items(target, source, count):
+        sums, terms = mem.array_at(target, count, item), mem.array_at(source, count, item)
+        for k in range(count):
+            sums[k] += terms[k]
 
-        return put
-
-    ways = [way(*rules) for rules in _ways(operation)]
-    return _first_of(ways, _slow_write(array.dtype, operation))
+    return add_items
 
 
-def _put_copy(array, operation, value):
-    """A function that puts a value into a slot by way of a copy, which is returned."""
+@cache
+def _put_element(array, operation):
+    """Put an element with dimensions, by its address."""
+    itemsize, add_items = item_bytes(array.dtype), _element_adder(array.dtype)
+    copy_element = element_copier(itemsize)
+
+    @fast
+    def place(data, index, address, shape):
+        nbytes = count_items(shape) * itemsize
+        copy_element(data + index * nbytes, address, nbytes)
+
+    @fast
+    def add(data, index, address, shape):
+        count = count_items(shape)
+        add_items(data + index * (count * itemsize), address, count)
+
+    slow = _slow_write(array.dtype, operation)
+    return _fast_put(array, operation, fits, place, add, slow)
+
+
+@cache
+def _put_tuple(array, operation, shape):
+    """Put a tuple of items, each where it belongs."""
+    store_items, count = items_writer(array.dtype), prod(shape)
+    nbytes, add_items = count * item_bytes(array.dtype), _element_adder(array.dtype)
+    items_place = stack_block(max(1, -(-nbytes // 8)))
+
+    @fast
+    def place(data, index, value, shape):
+        store_items(data + index * nbytes, value)
+
+    @fast
+    def add(data, index, value, shape):
+        terms = items_place()
+        store_items(terms, value)
+        add_items(data + index * nbytes, terms, count)
+
+    slow = _slow_items_write(array.dtype, operation, count)
+    return _fast_put(array, operation, fits, place, add, slow)
+
+
+@cache
+def _item_copier(item):
+    """A function ``(target, source)`` that copies an item."""
+    itemsize = item_bytes(item)
+    return fast(lambda target, source: mem.copy_bytes(target, source, itemsize))
+
+
+@cache
+def _item_adder(item):
+    """A function ``(target, source)`` that adds an item to a sum."""
+    load_item, store_item = mem.item_reader(item), mem.item_writer(item)
+    return fast(lambda target, source: store_item(target, load_item(target) + load_item(source)))
+
+
+@cache
+def _strided(act, itemsize, rank):
+    """A function ``(target, source, shape, strides)`` that acts on each item, in C order.
+
+    The target has the items side by side. ``act(target, source)`` is about one of them.
+    """
+    if rank == 0:
+        return fast(lambda target, source, shape, strides: act(target, source))
+    act_on_part = _strided(act, itemsize, rank - 1)
+
+    @fast
+    def act_on_all(target, source, shape, strides):
+        nbytes = count_items(shape[1:]) * itemsize
+        for k in range(shape[0]):
+            act_on_part(target + k * nbytes, source + k * strides[0], shape[1:], strides[1:])
+
+    return act_on_all
+
+
+@cache
+def _put_strided(array, operation, rank):
+    """Put an array that is not in C order, by its address and strides."""
+    item, itemsize = array.dtype, item_bytes(array.dtype)
+    kernel_write = _kernel_write(item, operation)
+    copy_items = _strided(_item_copier(item), itemsize, rank)
+    add_items = _strided(_item_adder(item), itemsize, rank)
+
+    @fast
+    def place(data, index, value, shape):
+        source, strides = value
+        copy_items(data + index * (count_items(shape) * itemsize), source, shape, strides)
+
+    @fast
+    def add(data, index, value, shape):
+        source, strides = value
+        add_items(data + index * (count_items(shape) * itemsize), source, shape, strides)
+
+    @register_jitable
+    def slow(store, index, value, shape):
+        words, status = new_request(), STATUS.too_large
+        source, strides = value
+        nbytes = count_items(shape) * itemsize
+        _tell_too_large(words, nbytes)
+        owner = mem.allocate_owner(nbytes)
+        if owner:
+            address = mem.owner_payload(owner)
+            copy_items(address, source, shape, strides)
+            status = kernel_write(store, index, address, shape, words)
+            mem.release(owner)
+        if status != STATUS.ok:
+            raise_failure(status, operation, store, words)
+
+    return _fast_put(array, operation, fits, place, add, slow)
+
+
+@cache
+def _put_list(array, operation, value):
+    """Put a list by way of a copy, which is returned."""
     kernel_write = _kernel_write(array.dtype, operation)
     _, load, shape_of = in_memory(array.dtype, value)
 
@@ -708,63 +846,59 @@ def _put_copy(array, operation, value):
     def put_copy(store, index, value):
         words, status = new_request(), STATUS.too_large
         address, copy = load(0, value)
-        mem.store_int(words + 8 * rq.GOT, 1)
-        mem.store_int(words + 8 * rq.EXPECTED, address)
+        _tell_too_large(words, address)
         if copy > 0:
             status = kernel_write(store, index, address, shape_of(value), words)
             mem.release(copy)
         if status != STATUS.ok:
             raise_failure(status, operation, store, words)
 
-    return put_copy
+    @fast
+    def put(store, index, value, shape):
+        put_copy(address_of_store(store), index, value)
+        reload(store)
 
-
-def _is_copied(value):
-    """Whether a value is no memory that a slot takes, nor on the stack."""
-    return isinstance(value, LISTS) or (isinstance(value, types.Array) and value.layout != "C")
+    return put
 
 
 @cache
-def _putter(array, operation, value, put_item, put_element):
-    """``block()``, ``item(block, value)``, ``shape(value)`` and ``put(store, index, item, shape)``.
+def _putter(array, operation, value):
+    """``take(value)``, ``shape(value)`` and ``put(store, index, taken, shape)``.
 
-    A method takes the value apart at once. In the hot path only an item, or an address and
+    A method takes the value apart at once. In the hot path only items, or an address and
     dimensions, go on: the caller keeps the value alive, and no reference is held across an error
     exit.
     """
-    block, load, shape_of = in_memory(array.dtype, value)
-    whole, no_axes = fast(lambda block, value: value), fast(lambda value: ())
-    if _is_copied(value):
-        put_copy = _put_copy(array, operation, value)
-
-        @fast
-        def put(store, index, value, shape):
-            put_copy(address_of_store(store), index, value)
-            reload(store)
-
-        return block, whole, no_axes, put
-    if rank_of(value) == 0 and not isinstance(value, types.Array):
-        return _no_block, whole, no_axes, put_item(array, operation)
-    address = fast(lambda block, value: load(block, value)[0])
-    return block, address, shape_of, put_element(array, operation)
+    whole, no_axes = fast(lambda value: value), fast(lambda value: ())
+    if isinstance(value, LISTS):
+        return whole, no_axes, _put_list(array, operation, value)
+    if isinstance(value, types.Array):
+        if value.layout == "C":
+            return mem.address_of, _array_shape, _put_element(array, operation)
+        apart = fast(lambda value: (mem.address_of(value), value.strides))
+        return apart, _array_shape, _put_strided(array, operation, value.ndim)
+    shape = nested_shape(value)
+    if shape == ():
+        return whole, no_axes, _put_item(array, operation)
+    return whole, fast(lambda value: shape), _put_tuple(array, operation, shape)
 
 
-def _put_methods(ta, operation, index, value, put_item, put_element):
+def _put_methods(ta, operation, index, value):
     """Implementations of a method that puts a value in a slot: plain, and with promoted fields."""
     name = OPERATIONS[operation]
     check_index(name, index)
     check_value(name, ta, value)
     again, promote = same_array_type(ta), promoter_of(ta)
-    block, item, shape, put = _putter(ta, operation, value, put_item, put_element)
+    take_apart, shape, put = _putter(ta, operation, value)
 
     def plain(ta, index, value, name=None):
         owner, fields = store_owner(ta), promote(store_fields(ta))
-        put(fields, np.int64(index), item(block(), value), shape(value))
+        put(fields, np.int64(index), take_apart(value), shape(value))
         return again(owner)
 
     def promoted(fields, ta, index, value, name=None):
         owner = store_owner(ta)
-        put(fields, np.int64(index), item(block(), value), shape(value))
+        put(fields, np.int64(index), take_apart(value), shape(value))
         return again(owner)
 
     return plain, promoted
@@ -772,28 +906,28 @@ def _put_methods(ta, operation, index, value, put_item, put_element):
 
 @method("write")
 def _write(ta, index, value, name=None):
-    return _put_methods(ta, rq.WRITE, index, value, _scalar_write, _element_write)[0]
+    return _put_methods(ta, rq.WRITE, index, value)[0]
 
 
 @promoted_function("write")
 def _promoted_write(fields, ta, index, value, name=None):
-    return _put_methods(ta, rq.WRITE, index, value, _scalar_write, _element_write)[1]
+    return _put_methods(ta, rq.WRITE, index, value)[1]
 
 
 def _append_methods(ta, value):
     """Implementations of `append`: plain, and with promoted fields."""
     check_value("append", ta, value)
     again, promote = same_array_type(ta), promoter_of(ta)
-    block, item, shape, put = _putter(ta, rq.APPEND, value, _scalar_write, _element_write)
+    take_apart, shape, put = _putter(ta, rq.APPEND, value)
 
     def plain(ta, value, name=None):
         owner, fields = store_owner(ta), promote(store_fields(ta))
-        put(fields, field(fields, FIELD.size), item(block(), value), shape(value))
+        put(fields, field(fields, FIELD.size), take_apart(value), shape(value))
         return again(owner)
 
     def promoted(fields, ta, value, name=None):
         owner = store_owner(ta)
-        put(fields, field(fields, FIELD.size), item(block(), value), shape(value))
+        put(fields, field(fields, FIELD.size), take_apart(value), shape(value))
         return again(owner)
 
     return plain, promoted
@@ -809,71 +943,14 @@ def _promoted_append(fields, ta, value, name=None):
     return _append_methods(ta, value)[1]
 
 
-@cache
-def _only_slow(slow):
-    """A way to put a value that has no fast path."""
-
-    @fast
-    def put(store, index, value, shape):
-        slow(address_of_store(store), index, value, shape)
-        reload(store)
-
-    return put
-
-
-@cache
-def _scalar_add(array, operation):
-    """Add an item in place where that is simple, else by the kernels."""
-    if not isinstance(array.dtype, types.Number):
-        return _only_slow(_slow_item_write(array.dtype, operation))
-    load_item, store_item = mem.item_reader(array.dtype), mem.item_writer(array.dtype)
-    slow, itemsize = _slow_item_write(array.dtype, operation), item_bytes(array.dtype)
-    is_item = _has_items(array)
-
-    @fast
-    def add(store, index, value, shape):
-        if is_sum(store, index) and is_item(store):
-            target = field(store, FIELD.data) + index * itemsize
-            store_item(target, load_item(target) + value)
-            return
-        slow(address_of_store(store), index, value, shape)
-        reload(store)
-
-    return add
-
-
-@cache
-def _element_add(array, operation):
-    """Add an element in place where that is simple, else by the kernels."""
-    if not isinstance(array.dtype, types.Number):
-        return _only_slow(_slow_write(array.dtype, operation))
-    slow, item = _slow_write(array.dtype, operation), array.dtype
-    itemsize = item_bytes(item)
-
-    @fast
-    def add(store, index, address, shape):
-        if is_sum(store, index) and fits(store, shape):
-            count = count_items(shape)
-            target = field(store, FIELD.data) + index * (count * itemsize)
-            sums = mem.array_at(target, count, item)
-            terms = mem.array_at(address, count, item)
-            for k in range(count):
-                sums[k] += terms[k]
-            return
-        slow(address_of_store(store), index, address, shape)
-        reload(store)
-
-    return add
-
-
 @method("accumulate")
 def _accumulate(ta, index, value, name=None):
-    return _put_methods(ta, rq.ACCUMULATE, index, value, _scalar_add, _element_add)[0]
+    return _put_methods(ta, rq.ACCUMULATE, index, value)[0]
 
 
 @promoted_function("accumulate")
 def _promoted_accumulate(fields, ta, index, value, name=None):
-    return _put_methods(ta, rq.ACCUMULATE, index, value, _scalar_add, _element_add)[1]
+    return _put_methods(ta, rq.ACCUMULATE, index, value)[1]
 
 
 # Operations on scalars in loops that have looked at the slots ahead.
@@ -1083,12 +1160,37 @@ def _item_read(array):
 
 
 @cache
-def _element_read(array):
+def _view_of(array, hold):
+    """A function ``(store, slot)`` that gives a view of an element of a uniform array.
+
+    ``hold(owner)`` counts a reference to the elements; None where the view is borrowed.
+    """
+    element_of, own = element_reader(array.dtype, array.ndim), fast(lambda store: 0)
+    if hold is not None:
+
+        @fast
+        def own(store):
+            owner = field(store, FIELD.data_owner)
+            hold(owner)
+            return owner
+
+    @fast
+    def view(store, slot):
+        # Others may let the array grow meanwhile; the later owner keeps the earlier elements.
+        elements, owner = seen_field(store, FIELD.data), own(store)
+        return element_of(store, owner, elements + slot * field(store, FIELD.element_bytes))
+
+    return view
+
+
+@cache
+def _element_read(array, way):
     """Read an element of a uniform array: a view, whose owner is the same on every path.
 
     Were it another one after the slow path, LLVM could not remove the counting of references.
     """
-    element_of, code = element_reader(array.dtype, array.ndim), code_of(array.dtype)
+    view = _view_of(array, mem.retain if way == COUNTED else None)
+    code = code_of(array.dtype)
     is_of_rank, check = _is_of_rank(array), rank_check(array, rq.READ)
 
     @register_jitable
@@ -1102,12 +1204,7 @@ def _element_read(array):
         if not (is_of_rank(store) and take(store, slot)):
             take_slowly(address_of_store(store), slot)
             reload(store)
-        # Others may let the array grow meanwhile; the later owner keeps the earlier elements.
-        elements = seen_field(store, FIELD.data)
-        owner = field(store, FIELD.data_owner)
-        address = elements + slot * field(store, FIELD.element_bytes)
-        mem.retain(owner)
-        return element_of(store, owner, address)
+        return view(store, slot)
 
     return read
 
@@ -1125,14 +1222,14 @@ def _only_slow_read(slow):
     return read
 
 
-def _read_of(ta, index, dtype):
+def _read_of(ta, index, dtype, way=COUNTED):
     """What reads a slot: ``(store, index)``."""
     check_index("read", index)
     require_rank("read", ta)
     code = dtype_code(ta, dtype)
     if not ta.uniform or code < 0:
         return _only_slow_read(slow_read(ta, rq.READ, ta.ndim, code))
-    return _item_read(ta) if ta.ndim == 0 else _element_read(ta)
+    return _item_read(ta) if ta.ndim == 0 else _element_read(ta, way)
 
 
 @method("read")
@@ -1143,12 +1240,6 @@ def _read(ta, index, dtype=None, name=None):
         return read(promote(store_fields(ta)), np.int64(index))
 
     return implementation
-
-
-@promoted_function("read")
-def _promoted_read(fields, ta, index, dtype=None, name=None):
-    read = _read_of(ta, index, dtype)
-    return lambda fields, ta, index, dtype=None, name=None: read(fields, np.int64(index))
 
 
 @method("stack")
@@ -1594,13 +1685,50 @@ def _item_look(array):
     return look
 
 
-def _look_of(ta, index):
+@out_of_line
+def hold_owner(owner):
+    """Count a reference that LLVM cannot remove, as `close` knows nothing of looks."""
+    stay_out_of_line()
+    mem.retain(owner)
+
+
+@cache
+def _element_look(array, way):
+    """Look at an element of a uniform array.
+
+    A view of what can neither change nor be cleared, or, where that is known not to happen while
+    it is used, of any written slot. All else is copied.
+    """
+    view = _view_of(array, hold_owner if way == COUNTED else None)
+    steady = way == STEADY
+    slow = slow_read(array, rq.LOOK, array.ndim, code_of(array.dtype))
+    is_of_rank = _is_of_rank(array)
+
+    @fast
+    def stays(store):
+        return steady or (
+            field(store, FIELD.gradient) == 0 and field(store, FIELD.read_state) & CLEARED == 0
+        )
+
+    @fast
+    def look(store, index):
+        slot = index + field(store, FIELD.size) if index < 0 else index
+        if is_of_rank(store) and likely(stays(store)) and is_value(store, slot):
+            return view(store, slot)
+        element = slow(address_of_store(store), index)
+        reload(store)
+        return element
+
+    return look
+
+
+def _look_of(ta, index, way=COUNTED):
     """What looks at a slot: ``(store, index)``."""
     check_index("getitem", index)
     require_rank("getitem", ta)
-    if ta.uniform and ta.ndim == 0:
-        return _item_look(ta)
-    return _only_slow_read(slow_read(ta, rq.LOOK, ta.ndim, code_of(ta.dtype)))
+    if not ta.uniform:
+        return _only_slow_read(slow_read(ta, rq.LOOK, ta.ndim, code_of(ta.dtype)))
+    return _item_look(ta) if ta.ndim == 0 else _element_look(ta, way)
 
 
 @overload(operator.getitem, jit_options=inlined)
@@ -1611,10 +1739,64 @@ def _getitem(ta, index):
     return lambda ta, index: look(promote(store_fields(ta)), np.int64(index))
 
 
-@promoted_function("getitem")
-def _promoted_getitem(fields, ta, index):
-    look = _look_of(ta, index)
-    return lambda fields, ta, index: look(fields, np.int64(index))
+# Steps of a loop over an array whose fields are promoted.
+
+
+@register_jitable
+def _more_slowly(store, index):
+    if field(store, FIELD.closed):
+        raise_failure(STATUS.closed, _SIZE, store, new_request())
+    return index < field(store, FIELD.size)
+
+
+@promoted_function("more")
+def _promoted_more(fields, ta, counter):
+    def implementation(fields, ta, counter):
+        index = count_of(counter)
+        return is_value(fields, index) or _more_slowly(address_of_store(fields), index)
+
+    return implementation
+
+
+@cache
+def _nothing(array):
+    """A function that gives what stands for an element where there is none."""
+    if array.ndim:
+        element_of = element_reader(array.dtype, array.ndim)
+        return fast(lambda store: element_of(store, 0, 0))
+    load_item, zeros = value_reader(array.dtype), stack_block(-(-item_bytes(array.dtype) // 8))
+    return fast(lambda store: load_item(zeros()))
+
+
+def _define_views(way):
+    """Define looks and reads with promoted fields, which give views in one way."""
+
+    @promoted_function("read", way)
+    def promoted_read(fields, ta, index, dtype=None, name=None):
+        read = _read_of(ta, index, dtype, way)
+        return lambda fields, ta, index, dtype=None, name=None: read(fields, np.int64(index))
+
+    @promoted_function("getitem", way)
+    def promoted_getitem(fields, ta, index):
+        look = _look_of(ta, index, way)
+        return lambda fields, ta, index: look(fields, np.int64(index))
+
+    @promoted_function("next", way)
+    def promoted_next(fields, ta, counter, more):
+        look, nothing = _look_of(ta, types.int64, way), _nothing(ta)
+
+        def implementation(fields, ta, counter, more):
+            if not more:
+                return nothing(fields)
+            index = count_of(counter)
+            set_count(counter, index + 1)
+            return look(fields, index)
+
+        return implementation
+
+
+for _way in (COUNTED, BORROWED, STEADY):
+    _define_views(_way)
 
 
 @overload(operator.setitem)

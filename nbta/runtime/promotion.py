@@ -7,7 +7,7 @@ is in a loop that the root is not in. Then (see `nbta.runtime.fields`):
 
 * after the root its fields are loaded into a block, and compared with those of other groups that
   are live there, which may be of the same store;
-* operations of the group take the block first;
+* operations of the group take the block first, and so does each step of a loop over the array;
 * whatever may change a store is followed by loads of the blocks of all groups that it may change
   and that are live after it.
 
@@ -19,17 +19,19 @@ are, and so are generators, whose blocks would not live through a ``yield``, and
 
 from collections import defaultdict
 from collections.abc import Hashable
+from typing import NamedTuple
 
 from numba import types
 
+from nbta.runtime.borrowing import COUNTED, Views
 from nbta.runtime.extension import (
     TensorArrayType,
     methods,
     promoted_functions,
     store_fields,
 )
-from nbta.runtime.fields import PROMOTERS, PromotedType, part, reload
-from nbta.runtime.loop_versions import Site, add_versions
+from nbta.runtime.fields import COUNTER, PROMOTERS, PromotedType, new_counter, part, reload
+from nbta.runtime.loop_versions import LOOKS, Site, add_versions
 from nbta.runtime.numba_private import (
     Rewrite,
     RewriteArrayOfConsts,
@@ -43,7 +45,7 @@ from nbta.runtime.numba_private import (
 #: Methods that give back the array that they were called on.
 _SAME = {methods[name] for name in ("write", "append", "accumulate", "identity")}
 #: Methods with a fast path, and their names.
-_FAST = {methods[name]: name for name in promoted_functions if name in methods}
+_FAST = {methods[name]: name for name in ("write", "append", "accumulate", "read")}
 #: Methods and functions that change no field and run no code of others.
 _LOOKS = {methods["size"], methods["identity"], len}
 #: Expressions that run no code of others, whatever they are of.
@@ -95,6 +97,20 @@ class _Group:
         return not self.names.isdisjoint(names)
 
 
+class _Iteration(NamedTuple):
+    """A loop over the array of a group: what begins it, and takes an element in each iteration.
+
+    ``names`` are those of the iterator. ``more`` is assigned whether there is an element.
+    """
+
+    group: _Group
+    names: frozenset
+    begin: object
+    next: object
+    element: object
+    more: object
+
+
 @register_rewrite("after-inference")
 class _Promotion(Rewrite):
     """Promote fields in all of a function at once, after the rewrite of method calls."""
@@ -118,6 +134,12 @@ class _Function:
         self.func_ir, self.typemap = state.func_ir, state.typemap
         self.calltypes, self.context = state.calltypes, state.typingctx
         self.blocks, self.sites = state.func_ir.blocks, {}
+        self.users, self.defined = defaultdict(list), defaultdict(list)
+        for block in self.blocks.values():
+            for statement in block.body:
+                self.defined[_target(statement)].append(statement)
+                for name in _used(statement):
+                    self.users[name].append(statement)
         self.cfg = compute_cfg_from_blocks(self.blocks)
         self.callees = {
             statement.target.name: statement.value.value
@@ -130,11 +152,18 @@ class _Function:
         """Promote the fields of all groups that it helps."""
         if any(value is mark_try_block for value in self.callees.values()):
             return
-        groups = [group for group in self.groups() if self.is_used_in_loop(group)]
-        names = frozenset().union(*(group.names for group in groups))
-        live = self.live_after(names)
+        groups = list(self.groups())
+        found = [one for group in groups for one in self.iterations(group)]
+        groups = [group for group in groups if self.is_used_in_loop(group, found)]
+        self.groups_found = groups
+        views = Views(self, list(self.views(groups, found)), _is_inert, _used)
+        names = views.names.union(*(group.names for group in groups))
+        held = {id(one.next): {one.begin.value.value.name} for one in found}
+        live = self.live_after(names.union(*(one.names for one in found)), held)
         # Where a root makes an array anew, no other name of its group may hold an older one.
         groups = [group for group in groups if not group.others & live[id(group.assignment)]]
+        self.begin_iterations(found, groups, live)
+        self.ways = views.decided(live)
         for group in groups:
             target = group.assignment.target
             group.block = self.variable(target.scope, PromotedType(group.ndim), target.loc)
@@ -195,18 +224,70 @@ class _Function:
             if found[root] is not None and all(kind.uniform for kind in kinds):
                 yield _Group(names, *found[root], kinds)
 
-    def is_used_in_loop(self, group):
+    def is_used_in_loop(self, group, iterations):
         """Whether an operation has a fast path in a loop that the group's root is not in."""
         loops = [loop.body for loop in self.cfg.loops().values() if group.label not in loop.body]
         inside = set().union(*loops)
+        nexts = {id(iteration.next) for iteration in iterations if iteration.group is group}
         return any(
-            self.operation(statement, [group]) is not None
+            id(statement) in nexts or self.operation(statement, [group]) is not None
             for label, statement in self.assignments()
             if label in inside
         )
 
-    def live_after(self, names):
-        """Those of some names that are live after each statement, by its identity."""
+    def iterations(self, group):
+        """Loops over the array of a group whose iterators nobody else uses."""
+        for _, begin in self.assignments():
+            value = begin.value
+            is_begin = isinstance(value, ir.Expr) and value.op == "getiter"
+            if not is_begin or value.value.name not in group.names:
+                continue
+            if self.typemap[value.value.name].ndim is None:
+                continue
+            names, steps, work = set(), [], [begin.target.name]
+            while work:
+                names.add(work[-1])
+                for statement in self.users[work.pop()]:
+                    if isinstance(statement.value, ir.Var):
+                        work.append(statement.target.name)
+                    else:
+                        steps.append(statement)
+            takers = [self.users[step.target.name] for step in steps]
+            parts = {taker.value.op: taker for taker in takers[0]} if len(takers) == 1 else {}
+            if parts.keys() != {"pair_first", "pair_second"}:
+                continue
+            ends = parts["pair_first"], parts["pair_second"]
+            if all(len(self.defined[name]) == 1 for name in (*names, ends[1].target.name)):
+                yield _Iteration(group, frozenset(names), begin, steps[0], *ends)
+
+    def views(self, groups, iterations):
+        """Pairs of an assignment of a view of an element, and the group that it is of."""
+        for _, statement in self.assignments():
+            operation = self.operation(statement, groups)
+            is_view = isinstance(self.typemap[statement.target.name], types.Array)
+            if operation is not None and operation[0] in LOOKS and is_view:
+                yield statement, operation[1]
+        for iteration in iterations:
+            if isinstance(self.typemap[iteration.element.target.name], types.Array):
+                yield iteration.element, iteration.group
+
+    def begin_iterations(self, found, groups, live):
+        """Note the loops over arrays that are promoted; their iterators become counters."""
+        self.iterated = {}
+        for iteration in found:
+            group = iteration.group
+            if group in groups and not iteration.names & live[id(group.assignment)]:
+                for statement in iteration[2:]:
+                    self.iterated[id(statement)] = iteration
+                for name in iteration.names:
+                    del self.typemap[name]
+                    self.typemap[name] = COUNTER
+
+    def live_after(self, names, held):
+        """Those of some names that are live after each statement, by its identity.
+
+        ``held`` are names that statements will use, or hold in another way, by the same.
+        """
         live_in, after = dict.fromkeys(self.blocks, frozenset()), {}
         changed = True
         while changed:
@@ -216,6 +297,7 @@ class _Function:
                 for statement in reversed(block.body):
                     after[id(statement)] = live
                     live = (live - {_target(statement)}) | (_used(statement) & names)
+                    live |= held.get(id(statement), frozenset())
                 changed = changed or live != live_in[label]
                 live_in[label] = live
         return after
@@ -238,7 +320,7 @@ class _Function:
 
     def may_change(self, statement, group):
         """Whether a statement may change the store of a group without having its block."""
-        if isinstance(statement, ir.Del | ir.Terminator):
+        if isinstance(statement, ir.Del | ir.Terminator) or id(statement) in self.iterated:
             return False
         if not isinstance(statement, ir.Assign):  # what is printed goes by way of Python
             return isinstance(statement, ir.Print) or self.leads_to(_used(statement), group)
@@ -267,6 +349,8 @@ class _Function:
         found = self.operation(statement, groups)
         if found is not None:
             return self.promoted(statement, *found)
+        if id(statement) in self.iterated:
+            return self.iteration(statement, self.iterated[id(statement)])
         result = [statement]
         for group in groups:
             if statement is group.assignment:
@@ -297,11 +381,28 @@ class _Function:
             index = value.index if value.op == "getitem" else value.index_var
             given, keywords = [group.block, value.value, index], ()
             kinds = tuple(self.typemap[variable.name] for variable in given)
-        _, statements = self.call(
-            promoted_functions[name], given, loc, keywords, kinds, result=statement.target
-        )
+        key = (name, self.ways.get(id(statement), COUNTED)) if name in LOOKS else name
+        function = promoted_functions[key]
+        _, statements = self.call(function, given, loc, keywords, kinds, result=statement.target)
         self.sites[id(statements[-1])] = Site(name, statements[-1], group.block)
         return statements
+
+    def iteration(self, statement, iteration):
+        """What a statement of a loop over an array becomes: a counter goes through the slots."""
+        begin, more = iteration.begin, iteration.more.target
+        given = [iteration.group.block, begin.value.value, begin.target]
+        self.calltypes.pop(statement.value, None)
+        if statement is iteration.more:  # assigned by the statement that asks for the next one
+            return []
+        if statement is begin:
+            function, given, result = new_counter, given[:1], begin.target
+        elif statement is iteration.next:
+            function, result = promoted_functions["more"], more
+        else:
+            way = self.ways.get(id(statement), COUNTED)
+            function, result = promoted_functions["next", way], statement.target
+            given.append(more)
+        return self.call(function, given, statement.loc, result=result)[1]
 
     def call(self, function, given, loc, keywords=(), kinds=None, result=None):
         """The variable of a call's result, and statements that call a function."""

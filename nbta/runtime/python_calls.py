@@ -45,7 +45,7 @@ from nbta.runtime.packed import PACKED_HEAD
 from nbta.runtime.pool import empty_pool
 from nbta.runtime.settings import setting
 from nbta.runtime.sharing import acquire, lend, release, take_back
-from nbta.runtime.slots import is_free, occupy, state_place, take
+from nbta.runtime.slots import CLEARED, is_free, is_value, occupy, state_place, take
 from nbta.runtime.sources import hold_gradient
 from nbta.runtime.store import (
     BLOCK_HEAD,
@@ -173,6 +173,16 @@ def append_object(store, dtype, value):
 def claim_object(store, index):
     """Mark a slot as read and give the address of all elements; 0 where it is not that simple."""
     return field(store, FIELD.data) if take(store, slot_number(address(index))) else 0
+
+
+def seen_object(store, index):
+    """The address of all elements, for a look at one that can neither change nor be cleared.
+
+    0 where it is not that simple.
+    """
+    stays = field(store, FIELD.gradient) == 0 and field(store, FIELD.read_state) & CLEARED == 0
+    simple = stays and is_value(store, slot_number(address(index)))
+    return field(store, FIELD.data) if simple else 0
 
 
 def own_store(owner):
@@ -310,6 +320,7 @@ _SIGNATURES = {
     lend_store: _WORD(_WORD),
     take_store_back: _WORD(_WORD),
     claim_object: _WORD(_WORD, PYTHON_OBJECT),
+    seen_object: _WORD(_WORD, PYTHON_OBJECT),
     own_store: STORE(_WORD),
     take_bytes: _ARRAY(_WORD, _WORD, _WORD),
     data_bytes: _ARRAY(_WORD),

@@ -84,6 +84,10 @@ def test_looks_outlive_reads_that_clear(monkeypatch):
 def test_what_is_not_cleared_is_not_copied():
     ta = uniform(clear_after_read=False).write(2, np.ones(2))
     assert np.shares_memory(look_at_all(ta), look(ta, 1))
+    first = ta[0]
+    assert np.shares_memory(first, look_at_all(ta))
+    assert not first.flags.writeable
+    assert (first.tolist(), ta[-1].tolist(), states(ta)) == ([1, 2], [1, 1], [1, 1, 1])
     kept = ragged(clear_after_read=False)
     assert np.shares_memory(look(kept, 0), look(kept, 0))
 

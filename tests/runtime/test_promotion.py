@@ -653,3 +653,78 @@ def test_sums_ahead(alike):
 @pytest.mark.parametrize("step", [1, 2, 7])
 def test_steps(step):
     same(in_steps, lambda: (growing(), 1050, step), 1)
+
+
+# Views that count no references (`nbta.runtime.borrowing`).
+
+
+@njit
+def changed_meanwhile(a, n):
+    """A slot is written, and the array cleared and closed, while its views are used."""
+    total = 0.0
+    for i in range(n):
+        zeros = a[i]
+        a.write(i, np.full(2, 1.0 + i))
+        element = a[i]
+        total += zeros[0] + 10.0 * element[1]
+        for _ in range(2):
+            total += a[i // 2][0]
+    element = a[0]
+    a.close()
+    return total + element[0]
+
+
+@njit
+def summed_meanwhile(g, n):
+    """Terms are added to a slot of a gradient array while its views are used."""
+    total = 0.0
+    for i in range(n):
+        before = g[i % 3]
+        g.accumulate(i % 3, before)
+        g.write(i % 3, np.ones(2))
+        g.write(i % 3, np.ones((2, 3))[:, 1])
+        g.write(i % 3, (1.0, float(i)))
+        total += before[0] + 10.0 * g[i % 3][1]
+    for element in g:
+        total += element.sum()
+    return total
+
+
+@njit
+def handed_out(n):
+    """Views that outlive the arrays that they are of."""
+    kept = np.zeros(2)
+    for k in range(n):
+        a = nbta.TensorArray(np.float64, size=2, element_shape=(2,))
+        for i in range(2):
+            a.write(i, np.array([float(k + i), 2.0]))
+        for element in a:
+            kept = element
+        last = a[0]
+    return kept, last
+
+
+def test_borrowed_views():
+    same(changed_meanwhile, lambda: (sized(6, shape=(2,)), 6), 1)
+    same(changed_meanwhile, lambda: (sized(6, shape=(2,), clear_after_read=True), 6), 1)
+    same(summed_meanwhile, lambda: (sized(3, shape=(2,)).grad("borrowed"), 7), 1)
+    kept, last = handed_out(3)
+    assert (kept.tolist(), last.tolist()) == ([3, 2], [2, 2])
+
+
+@njit
+def over_changing(a, n, close):
+    """The array grows, or is closed, while a loop goes over it."""
+    total = 0.0
+    for x in a:
+        total += x
+        if close and total > n:
+            a.close()
+        elif total < n:
+            a.append(total)
+    return total
+
+
+@pytest.mark.parametrize("close", [False, True])
+def test_loops_over_arrays(close):
+    same(over_changing, lambda: (growing().append(1.0).append(2.0), 40, close), 1)

@@ -53,6 +53,7 @@ class Program:
         self.lines[-1] += f"element_shape={self.shape}, tensor_array_name='subject')"
         self.add(1, "d = a")
         self.add(1, "t = 0.0")
+        self.add(1, "w = np.zeros(3)" if self.shape else "w = 0.0")
         for _ in range(2):
             self.loop(1)
         self.add(1, "return t + d.size() + 1000.0 * c.size()")
@@ -101,6 +102,9 @@ class Program:
             f"{x}.write({slot}, {value})": 0.3,
             f"t += 0.5 * {self.item(f'{x}.read({slot})')}": 6,
             f"t += 0.5 * {self.item(f'{x}[{slot}]')}": 4,
+            f"w = {x}[{slot}]": 2,
+            f"w = g[{counter} % 9]": 1,
+            f"t += 0.25 * {self.item('w')}": 3,
             f"t -= {self.item(f'last({x})')}": 1,
             f"g.accumulate({counter} % 9, {value})": 3,
             f"g.accumulate({counter}, {value})": 0.5,
