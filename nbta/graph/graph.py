@@ -496,8 +496,11 @@ class SubGraph(Graph):
 
     def changed(self) -> None:
         """Forget what was derived from this graph, and from those around it."""
-        super().changed()
-        self.outer.changed()
+        graph: Graph = self
+        while isinstance(graph, SubGraph):
+            graph.version += 1
+            graph = graph.outer
+        graph.changed()
 
     def parameter(self, spec: Spec, name: str = "argument") -> Tensor:
         """A new parameter, after the others."""
