@@ -6,6 +6,7 @@ Two accesses touch different items where along some axis one index is proven to 
 
 from collections import defaultdict
 from collections.abc import Callable
+from itertools import chain
 from typing import NamedTuple
 
 from nbta.compiler.induction import Counts, Order
@@ -115,11 +116,12 @@ def users_in(loop: Loop) -> dict:
 
 
 def _with_branches(body):
-    yield body
-    for op in body.operations:
-        if op.record is CASE:
-            for branch in Branch(op).branches:
-                yield from _with_branches(branch)
+    waiting = [body]
+    while waiting:
+        body = waiting.pop()
+        yield body
+        cases = (Branch(op).branches for op in body.operations if op.record is CASE)
+        waiting += list(chain.from_iterable(cases))[::-1]
 
 
 def touched(variable: Variable) -> Touched | None:

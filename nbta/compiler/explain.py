@@ -63,10 +63,12 @@ class Log:
 
     def __init__(self, program):
         self.rows: list[str] = []
-        self._last = _counted(program)
+        self._last, self._seen = _counted(program), _as_seen(program)
 
     def note(self, step, program) -> None:
         """What a pass changed, by what went into loops and out of them."""
+        if self._seen == (seen := _as_seen(program)):
+            return
         now = _counted(program)
         if now != self._last:
             everywhere, inside = (sum(part.values()) for part in now)
@@ -75,11 +77,16 @@ class Log:
             text = f"{step.__name__}: {before} to {everywhere}, {inside_before} to {inside}"
             text += _listed("; out of loops: ", gone) + _listed("; into loops: ", come)
             self.rows.append(text)
-        self._last = now
+        self._last, self._seen = now, seen
 
 
 def _listed(title, types):
     return title + ", ".join(f"{n} {name}" for name, n in sorted(types.items())) if types else ""
+
+
+def _as_seen(program):
+    """What is another one once the program has changed."""
+    return program, program.root.version
 
 
 def _counted(program):

@@ -76,6 +76,8 @@ class _Decisive:
     def __init__(self, program):
         self.tensors, self._arrays = set(), set()
         self._settled = {}  # by loop: how much was known when its last repetition found nothing
+        self._orders = {}  # by body: its operations in running order
+        self._seen, self._done = set(), set()  # operations: looked at; of which all inputs decide
         for op in program.targets:
             self.tensors.update(op.inputs)
         self._repeat(lambda: self._go_back(live(program)))
@@ -101,13 +103,24 @@ class _Decisive:
             else:
                 self._go_to_inputs(op)
 
+    def _live(self, body):
+        if body not in self._orders:
+            self._orders[body] = live(body)
+        return self._orders[body]
+
     def _go_to_inputs(self, op):
         decides = not self.tensors.isdisjoint(op.outputs)
+        uses_array = bool(op.inputs) and op.inputs[0].kind == HANDLE
+        if op in self._done or (op in self._seen and not decides and not uses_array):
+            return
+        self._seen.add(op)
+        if decides and not uses_array:
+            self._done.add(op)
         if all_bodies(op):
             decides = True
             for inner in within([op]):
                 self.tensors.update(inner.outputs)
-        elif op.inputs and op.inputs[0].kind == HANDLE:
+        elif uses_array:
             array = _array(op.inputs[0])
             if decides:
                 self._arrays.add(array)
@@ -127,7 +140,7 @@ class _Decisive:
             if last in self.tensors or variable in self.tensors:
                 self.tensors.add(following)
         for body in (loop.cond, loop.body):
-            self._go_back(live(body))
+            self._go_back(self._live(body))
         for place, tensor in enumerate(op.inputs):
             if any(body.inputs[place] in self.tensors for body in (loop.cond, loop.body)):
                 self.tensors.add(tensor)
@@ -141,7 +154,7 @@ class _Decisive:
             for tensor, result in zip(op.outputs, body.outputs, strict=True):
                 if tensor in self.tensors:
                     self.tensors.add(result)
-            self._go_back(live(body))
+            self._go_back(self._live(body))
             for parameter, tensor in zip(body.inputs, case.captured, strict=True):
                 if parameter in self.tensors:
                     self.tensors.add(tensor)

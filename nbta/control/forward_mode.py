@@ -24,7 +24,7 @@ from nbta.control.reverse_mode import Computation
 from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import SubGraph, current, gradient_of
 from nbta.graph.labels import TANGENT, call_after
-from nbta.graph.operation import DATA, FLOW, Addend, Operation, Tensor
+from nbta.graph.operation import DATA, FLOW, Addend, Operation, Tensor, made_gradient
 from nbta.graph.order import ordered
 from nbta.graph.verifier import verify_change
 from nbta.ops.arrays.tensor_arrays import Access
@@ -244,7 +244,7 @@ def _by_diagonal(op, given):
             continue
         by_item = getattr(op.record.gradient, "by_item", None)
         if by_item is not None:
-            found = by_item(*op.inputs, op.outputs[0], tangent)[place]
+            found = made_gradient(by_item(*op.inputs, op.outputs[0], tangent)[place])
         else:
             found = op.record.gradient(*_broadcast(op, place, tangent))[place]
         if found is not None:
@@ -269,7 +269,7 @@ def _by_transposing(op, given, used):
         for tensor, is_used in zip(op.outputs, used, strict=True)
     ]
     with gradient_of(op, [seed for seed in seeds if seed is not None]):
-        grads = [_whole(grad) for grad in op.record.gradient(op, *seeds)]
+        grads = [_whole(made_gradient(grad)) for grad in op.record.gradient(op, *seeds)]
     pairs = [
         pair for pair in zip(grads, given, strict=True) if all(part is not None for part in pair)
     ]

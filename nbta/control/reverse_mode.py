@@ -10,7 +10,7 @@ from nbta.errors import InvalidArgumentError, invalid, located
 from nbta.graph.dependence import connections, outside_ways
 from nbta.graph.graph import SubGraph, all_bodies, current, gradient_of
 from nbta.graph.labels import ADJOINT, call_after
-from nbta.graph.operation import DATA, FLOW, Addend, Spec, Tensor
+from nbta.graph.operation import DATA, FLOW, Addend, Spec, Tensor, made_gradient
 from nbta.graph.order import ordered
 from nbta.graph.verifier import verify_change
 from nbta.graph.views import Loop, is_loop
@@ -103,8 +103,7 @@ class Computation:
                     call_after(found[tensor], tensor, ADJOINT)
             given = [self._passing(found[t], t) for t in op.outputs]
             if any(grad is not None for grad in given) and self._goes_on(op):
-                inputs = list(op.inputs)  # a rule may give a loop more variables
-                for tensor, grad in zip(inputs, self._apply(op, given), strict=True):
+                for tensor, grad in self._apply(op, given):
                     if grad is not None and self.wants(tensor):
                         sums.add(tensor, _checked(op, tensor, grad))
         return [found.get(x) for x in xs]
@@ -117,13 +116,15 @@ class Computation:
         return any(self.wants(t) for inputs in connections(op) for t in inputs)
 
     def _apply(self, op, given):
-        graph = current()
+        graph, inputs = current(), list(op.inputs)  # a rule may give a loop more variables
         with graph.control_dependencies(None):
             if op.record.effects:
                 with gradient_of(op, ()):
-                    return op.record.gradient(self, op, *given)
+                    found = op.record.gradient(self, op, *given)
+                return zip(inputs, found, strict=True)
             with gradient_of(op, [grad for grad in given if grad is not None]):
-                return op.record.gradient(op, *given)
+                found = zip(inputs, op.record.gradient(op, *given), strict=True)
+                return [(t, made_gradient(grad)) for t, grad in found if self.wants(t)]
 
     # What the rules of array operations use.
 

@@ -74,9 +74,17 @@ def _bound_by(part):
 
 
 def bound_by(statement) -> set:
-    """`bound_in` of a statement of a body that no pass changes any more, kept with it."""
+    """`bound_in` of a statement of a body that no pass changes any more, kept with it.
+
+    Statements in it keep theirs: a chain of ``elif`` has each of its branches in the one before.
+    """
     if not hasattr(statement, "bound"):
-        statement.bound = bound_in(statement)
+        if isinstance(statement, ast.stmt) and not isinstance(statement, _SCOPES):
+            parts = (bound_by(p) if isinstance(p, ast.stmt) else bound_in(p)
+                     for p in parts_of(statement))  # fmt: skip
+            statement.bound = _bound_by(statement).union(*parts)
+        else:
+            statement.bound = bound_in(statement)
     return statement.bound
 
 
@@ -168,9 +176,7 @@ class Liveness:
         return after
 
     def _statement(self, statement, after):
-        if not hasattr(statement, "puts"):
-            statement.puts = _puts(statement)
-        statement.unused = sorted(statement.puts - after)
+        statement.unused = sorted(_puts(statement) - after)
         if isinstance(statement, ast.If):
             return self._if(statement, after)
         if isinstance(statement, ast.For):
@@ -241,8 +247,12 @@ def _puts(statement):
     """The variables that a statement gives values, and those whose items it changes."""
     if isinstance(statement, _SCOPES):
         return set()
-    found = set(bound_by(statement))
-    for node in own_nodes(ast.Module([statement], [])):
-        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            found |= root_of(node)
-    return found
+    if not hasattr(statement, "puts"):
+        parts = parts_of(statement)
+        heads = [part for part in parts if not isinstance(part, ast.stmt)]
+        inner = (_puts(part) for part in parts if isinstance(part, ast.stmt))
+        statement.puts = bound_by(statement).union(*inner)
+        for node in own_nodes(ast.Tuple(heads, ast.Load())):
+            if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+                statement.puts |= root_of(node)
+    return statement.puts

@@ -82,8 +82,9 @@ class UsesThroughBodies:
         """Whether an operation, or one in its bodies, closed ones too, does more than compute."""
         if op.record.effects and not (is_loop(op) or is_branch(op)):
             return True
-        return any(
-            _as_long_as_it_stays(self._effects, body, self._have_effects) for body in all_bodies(op)
+        bodies = all_bodies(op)
+        return bool(bodies) and any(
+            _as_long_as_it_stays(self._effects, body, self._have_effects) for body in bodies
         )
 
     def _have_effects(self, body):
@@ -100,6 +101,8 @@ def _as_long_as_it_stays(known, body, find):
 
 def _awaited(op):
     """The tensors that all that an operation waits for is computed from."""
+    if not op.control_inputs:
+        return ()
     found, todo, seen = [], list(op.control_inputs), set()
     while todo:
         other = todo.pop()

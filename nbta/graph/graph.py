@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from nbta.errors import NbtaError, invalid, located
@@ -495,8 +496,11 @@ class SubGraph(Graph):
 
     def changed(self) -> None:
         """Forget what was derived from this graph, and from those around it."""
-        super().changed()
-        self.outer.changed()
+        graph: Graph = self
+        while isinstance(graph, SubGraph):
+            graph.version += 1
+            graph = graph.outer
+        graph.changed()
 
     def parameter(self, spec: Spec, name: str = "argument") -> Tensor:
         """A new parameter, after the others."""
@@ -580,10 +584,24 @@ def lies_in(graph: Graph | None, body: Graph) -> bool:
 
 def everything(graph: Graph) -> Iterator[Operation]:
     """Operations of a graph and of all bodies in it."""
-    for op in graph.operations:
-        yield op
-        for body in subgraphs(op):
-            yield from everything(body)
+    return _walk(graph, lambda body: body.operations)
+
+
+def _walk(graph, operations_of):
+    """Operations of a graph, each before those of its bodies.
+
+    Without recursion: chains of ``elif`` are branches in branches, and of a nest of generators each
+    passes on what those in it give.
+    """
+    levels = [iter(operations_of(graph))]
+    while levels:
+        for op in levels[-1]:
+            yield op
+            if op.record.effects and (bodies := subgraphs(op)):
+                levels.append(chain.from_iterable(map(operations_of, bodies)))
+                break
+        else:
+            levels.pop()
 
 
 def live(graph: Graph) -> list[Operation]:
@@ -594,11 +612,7 @@ def live(graph: Graph) -> list[Operation]:
 
 def running(graph: Graph) -> Iterator[Operation]:
     """Operations that a run of a graph may run, those in bodies too."""
-    for op in live(graph):
-        yield op
-        if op.record.effects:
-            for body in subgraphs(op):
-                yield from running(body)
+    return _walk(graph, live)
 
 
 class Closed:
@@ -619,8 +633,11 @@ class Closed:
 
 def all_bodies(op: Operation) -> list[SubGraph]:
     """The bodies that an operation runs, closed ones too, for whoever only looks."""
-    closed = [value.graph for value in op.attrs.values() if isinstance(value, Closed)]
-    return [*subgraphs(op), *closed]
+    found = subgraphs(op)
+    for value in op.attrs.values():
+        if type(value) is Closed:
+            found.append(value.graph)
+    return found
 
 
 def within(operations) -> set[Operation]:

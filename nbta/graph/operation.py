@@ -83,6 +83,11 @@ HANDLE_SPEC = Spec(np.dtype(np.int64), (), HANDLE)
 FLOW_SPEC = Spec(np.dtype(np.float32), (), FLOW)
 
 
+def made_gradient(gradient: Any) -> Any:
+    """A gradient that a rule gave, or left to whoever wants it by giving what makes it."""
+    return gradient() if callable(gradient) else gradient
+
+
 class NotDifferentiable:
     """In place of a gradient rule, where there is no gradient, and why."""
 
@@ -133,7 +138,8 @@ class Record:
         has the arrays of the run, before the values.
     gradient : callable or NotDifferentiable
         ``gradient(op, *output_gradients)`` builds operations and gives one gradient an input:
-        None where there is none, an `Addend` for what arrives at a part of the input. With
+        None where there is none, an `Addend` for what arrives at a part of the input, or a function
+        that makes the gradient of an elementwise operation where one is wanted. With
         ``effects`` it gets the gradient computation first. An output without a gradient has None.
     effects : bool
         Whether it touches tensor arrays or runs sub-graphs.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -577,11 +578,19 @@ def names_in(*roots: Expression) -> Iterator[str]:
 
 
 def statements_in(statements: Any) -> Iterator[Statement]:
-    """Statements and all in their blocks, in order."""
-    for statement in statements:
-        yield statement
-        for block in statement.blocks:
-            yield from statements_in(block)
+    """Statements and all in their blocks, in order.
+
+    Without recursion: branches may lie as deep as a chain of ``elif`` is long.
+    """
+    levels = [iter(statements)]
+    while levels:
+        for statement in levels[-1]:
+            yield statement
+            if blocks := statement.blocks:
+                levels.append(chain.from_iterable(blocks))
+                break
+        else:
+            levels.pop()
 
 
 def names_of(statement: Statement) -> Iterator[str]:

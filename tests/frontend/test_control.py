@@ -4,6 +4,7 @@ Each function is called by Python as it is, and differentiated; central differen
 values decide.
 """
 
+import ast
 import functools
 import linecache
 import math
@@ -16,7 +17,7 @@ from fuzz.ways import in_python
 from numba import njit
 
 import nbta
-from nbta.frontend import control
+from nbta.frontend import control, liveness
 from nbta.frontend.control import OPERATIONS
 from nbta.graph.graph import everything
 
@@ -1465,3 +1466,17 @@ def test_ranges_of_other_steps_are_refused():
 
     with pytest.raises(nbta.InvalidArgumentError, match="one range where"):
         nbta.function(f)(1.0)
+
+
+def test_variables_of_a_chain_of_elif_are_found_in_linear_time(monkeypatch):
+    """Each branch of one lies in the one before, and is looked at once."""
+    parts_of = liveness.parts_of
+
+    def looks(count):
+        branches = "".join(f"elif a > {k}:\n    b = {k}\n" for k in range(count))
+        tree, seen = ast.parse(f"if a:\n    b = 0\n{branches}"), []
+        monkeypatch.setattr(liveness, "parts_of", lambda node: seen.append(node) or parts_of(node))
+        liveness.Liveness(set()).block(tree.body, {"b"})
+        return len(seen)
+
+    assert looks(80) < 4.4 * looks(20)

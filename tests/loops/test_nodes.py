@@ -101,6 +101,14 @@ def test_blocks_below_headers_and_statements():
     assert len(list(statements_in(block))) == 4
 
 
+def test_branches_lie_as_deep_as_they_like():
+    """A chain of ``elif`` has each branch in the one before; a walk takes no call for each."""
+    block = Block([])
+    for _ in range(2000):
+        block = Block([If(Name("a"), Block([]), block)])
+    assert len(list(statements_in(block))) == 2000
+
+
 def test_branches_have_alternatives():
     block = Block()
     block.nest(when(a)).add(assign("x", 1))

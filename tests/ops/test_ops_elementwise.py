@@ -184,6 +184,18 @@ def test_arguments_have_the_names_that_are_shown():
         assert given == tuple(inspect.signature(function).parameters), name
 
 
+def test_only_the_slopes_that_are_wanted_are_made():
+    """By a known exponent there is none, nor a choice for exponents of zero, to any order."""
+    with nbta.Graph().as_default() as graph:
+        x = nbta.constant(1.5)
+        y = (x**5 / 3.0 - 2.0 * x) * 0.5
+        for _ in range(3):
+            (y,) = nbta.gradients(y, [x])
+        made = {op.type for op in graph.operations}
+        assert made.isdisjoint({"Log", "Where", "Equal"})
+        np.testing.assert_allclose(nbta.Session().run(y), 0.5 * 60.0 * 1.5**2 / 3.0, rtol=1e-12)
+
+
 def test_powers_of_zero_and_of_negative_numbers():
     grad = nbta.grad(lambda x, y: nbta.sum(x**y), argnums=(0, 1))
     dx, dy = grad(np.array([0.0, 0.0, -2.0, 2.0]), np.array([0.0, 2.0, 3.0, 0.0]))

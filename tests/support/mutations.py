@@ -65,7 +65,7 @@ FAULTS = [
     Fault(
         "gradients",
         "the sign of a quotient's second argument",
-        "return dx, -dx * conjugate(z)",
+        "return dx, lambda: -dx * conjugate(z)",
         "return dx, dx * conjugate(z)",
         "ops_elementwise",
     ),

@@ -191,7 +191,7 @@ def numbers(*specs):
 @binary(
     "Sub",
     np.subtract,
-    lambda x, y, z, dz: (dz, -dz),
+    lambda x, y, z, dz: (dz, lambda: -dz),
     infer=numbers,
     family=SIGNED,
     emit=Elementwise(operator.sub, is_plain=True),
@@ -345,7 +345,7 @@ def _by(adjoint, factor, record, combined):
 @binary(
     "Mul",
     np.multiply,
-    lambda x, y, z, dz: (dz * conjugate(y), dz * conjugate(x)),
+    lambda x, y, z, dz: (lambda: dz * conjugate(y), lambda: dz * conjugate(x)),
     of_adjoints=_scaled,
     emit=by_kind(operator.and_, operator.mul),
     cheap=True,
@@ -363,7 +363,7 @@ def multiply(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
 
 def _divide_gradient(x, y, z, dz):
     dx = dz / conjugate(y)
-    return dx, -dx * conjugate(z)
+    return dx, lambda: -dx * conjugate(z)
 
 
 def _divide_tangent(op, dx, dy):

@@ -295,18 +295,22 @@ def of_one(record, name, derivative) -> Callable[[F], F]:
 def summed(gradient):
     """A record's rule of ``gradient(*inputs, result, dy)``, summed over what was broadcast.
 
-    Before that it is the attribute ``by_item``, for tangents.
+    A gradient that only calling gives is left to whoever wants it. Before the sum the rule is the
+    attribute ``by_item``, for tangents.
     """
 
     def rule(op, dy):
         grads = gradient(*op.inputs, op.outputs[0], dy)
-        return [
-            None if grad is None else unbroadcast(grad, tensor)
-            for grad, tensor in zip(grads, op.inputs, strict=True)
-        ]
+        return list(map(_summed, grads, op.inputs))
 
     rule.by_item = gradient
     return rule
+
+
+def _summed(grad, tensor):
+    if callable(grad):
+        return lambda: unbroadcast(grad(), tensor)
+    return None if grad is None else unbroadcast(grad, tensor)
 
 
 def binary(

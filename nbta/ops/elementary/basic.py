@@ -152,11 +152,14 @@ def exp2(x: ArrayLike, *, name: str | None = None) -> Array:
 
 def _power_gradient(x, y, z, dz):
     """0**0 is 1 and flat in its base; the exponent of 0 has no slope either way."""
-    if y.op.record is CONSTANT and np.all(y.op.attrs["value"] != 0):
-        dx = dz * conjugate(y * power(x, y - 1))
-    else:
-        dx = base_gradient(x, y, z, dz)
-    return dx, exponent_gradient(x, z, dz)
+
+    def by_base():
+        known = y.op.attrs["value"][()] if y.op.record is CONSTANT else None
+        if known is not None and np.all(known != 0):  # so is the exponent of the slope
+            return dz * conjugate(y * power(x, known - known.dtype.type(1)))
+        return base_gradient(x, y, z, dz)
+
+    return by_base, lambda: exponent_gradient(x, z, dz)
 
 
 def base_gradient(x, y, z, dz):

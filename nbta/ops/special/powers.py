@@ -109,7 +109,10 @@ def exprel(x: ArrayLike, *, name: str | None = None) -> Array:
 @binary(
     "PowM1",
     of_two("powm1"),
-    lambda x, y, z, dz: (base_gradient(x, y, z, dz), exponent_gradient(x, add(z, 1), dz)),
+    lambda x, y, z, dz: (
+        lambda: base_gradient(x, y, z, dz),
+        lambda: exponent_gradient(x, add(z, 1), dz),
+    ),
     infer=floats_only,
     floats=True,
     also=("powm1",),
