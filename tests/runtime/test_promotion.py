@@ -697,17 +697,21 @@ def handed_out(n):
     for k in range(n):
         a = nbta.TensorArray(np.float64, size=2, element_shape=(2,))
         for i in range(2):
-            a.write(i, np.array([float(k + i), 2.0]))
+            a.write(i, (float(k + i), 2.0))
         for element in a:
             kept = element
         last = a[0]
     return kept, last
 
 
+@pytest.mark.slow  # Numba takes a minute for these methods
 def test_borrowed_views():
     same(changed_meanwhile, lambda: (sized(6, shape=(2,)), 6), 1)
     same(changed_meanwhile, lambda: (sized(6, shape=(2,), clear_after_read=True), 6), 1)
     same(summed_meanwhile, lambda: (sized(3, shape=(2,)).grad("borrowed"), 7), 1)
+
+
+def test_views_that_outlive_their_arrays():
     kept, last = handed_out(3)
     assert (kept.tolist(), last.tolist()) == ([3, 2], [2, 2])
 
