@@ -51,6 +51,7 @@ from nbta.frontend.array_wrappers import (
     containers_in,
     in_trace,
     is_of_now,
+    is_older,
     keeps_shared,
     link,
     made,
@@ -80,8 +81,11 @@ from nbta.frontend.lists import (
     grow,
     growing,
     grown_lists,
+    is_of_numbers,
+    made_anew,
     numbers_of,
     put_back_lists,
+    vector_of,
 )
 from nbta.frontend.maybe import (
     Gone,
@@ -2079,6 +2083,9 @@ class _Loop:
         self._called = dict(zip(map(id, self._changed), _names_of(changed), strict=False))
         self._start()
         self._block, self._paths = block, ObjectPaths(block)
+        # Dtypes of lists that iterations make anew, which are vectors to the loop, by variable; and
+        # the list and the vector that each was given last.
+        self._made_anew, self._lists = {}, {}
         self._begin_as_before(block.__code__)
 
     def _start(self):
@@ -2264,6 +2271,7 @@ class _Loop:
     def _learn(self, first, test, advance):
         """Trace until what was assumed is so."""
         for _ in range(ATTEMPTS):
+            self._begin_with_vectors()
             self._set(self._entry)
             _attempts.errors.append(None)
             try:
@@ -2287,6 +2295,18 @@ class _Loop:
             f"give arrays that differ between iterations different names"
         )
         raise UnimplementedError(message)
+
+    def _begin_with_vectors(self):
+        """Let lists that iterations make anew be vectors before the loop, too."""
+        names, entry, *access = self._given
+        begun = [
+            vector_of(value, self._made_anew[i])
+            if i in self._made_anew and isinstance(value, list)
+            else value
+            for i, value in enumerate(entry)
+        ]
+        self._given = (names, tuple(begun), *access)
+        self._entry = (*begun, *self._entry[len(begun) :])
 
     def _look_again(self):
         """Begin with what places of objects hold now, after a list was made an array."""
@@ -2550,7 +2570,7 @@ class _Loop:
         """What an iteration ends with; `Again` where the state is another one than was assumed."""
         pairs = zip(bound, self._get(), strict=False)
         end = [_in_form_of(start, found) for start, found in pairs]
-        again = self._learn_wrappers(frame)
+        again = self._learn_lists(bound, end) or self._learn_wrappers(frame)
         again = more = self._learn_places(frame) or again
         for i, pair in enumerate(zip(bound, end, strict=True)):
             if more and pair[0] is pair[1]:
@@ -2631,13 +2651,46 @@ class _Loop:
         self._entry = (*self._entry, value)
 
     def _get(self):
-        return (*self._get_variables(), *map(_value_of, self._places.values()))
+        values = list(self._get_variables())
+        for i in self._made_anew:
+            values[i] = self._vector(i, values[i])
+        return (*values, *map(_value_of, self._places.values()))
+
+    def _vector(self, i, value):
+        """The vector of a list that an iteration made, as nobody changes the list any more."""
+        listing, vector = self._lists.get(i, (None, None))
+        if value is listing and listing is not None:
+            return vector
+        if not is_of_numbers(value) or _is_changed_elsewhere(value):
+            return value
+        if value.copied_in:
+            message = (
+                f"{here()}: {self._names[i]!r} is a list that each iteration of a loop makes anew, "
+                f"and an item of another list; put a copy there, as list({self._names[i]})"
+            )
+            raise invalid("loop_variable", message)
+        return vector_of(value)
 
     def _set(self, values):
         count = len(values) - len(self._places)
-        self._set_variables(values[:count])
+        variables = list(values[:count])
+        for i in self._made_anew:
+            if isinstance(variables[i], ArrayWrapper):
+                self._lists[i] = made_anew(variables[i]), variables[i]
+                variables[i] = self._lists[i][0]
+        self._set_variables(tuple(variables))
         for place, value in zip(self._places.values(), values[count:], strict=True):
             hold_place(place, value)
+
+    def _learn_lists(self, bound, end):
+        """Whether variables are lists that iterations make anew, of which that was not known."""
+        found = {}
+        for i, (start, last) in enumerate(zip(bound, end, strict=False)):
+            if start is not last and i < len(self._given[0]) and _are_made_anew(start, last):
+                known = [value for value in (start, last) if not isinstance(value, Undefined)]
+                found[i] = np.result_type(*map(_dtype_of_numbers, known))
+        self._made_anew |= found
+        return bool(found)
 
     def _learn_variable(self, i, start, end):
         """Whether a variable is something else than was assumed."""
@@ -2821,6 +2874,27 @@ class _Loop:
         for wrapper, reason in self._spoiled.values():
             wrapper.put_off(reason)
         self._set(tuple(values))
+
+
+def _are_made_anew(one, other):
+    """Whether values of a variable are lists of numbers, as many of which only the run knows."""
+    if isinstance(one, Undefined):
+        return is_filled(other) and is_of_numbers(other) and not _is_changed_elsewhere(other)
+    if not (is_of_numbers(one) and is_of_numbers(other)) or _is_changed_elsewhere(other):
+        return False
+    return is_filled(one) or is_filled(other) or len(one) != len(other)
+
+
+def _is_changed_elsewhere(listing):
+    """Whether what is around an iteration may change a list that is a variable's at its end."""
+    return is_older(listing) and not listing.is_made_anew
+
+
+def _dtype_of_numbers(values):
+    """Of the numbers of a list; the least where it has none."""
+    if is_filled(values):
+        return values.array.dtype
+    return np.result_type(*map(_dtype, values)) if values else np.dtype(np.bool_)
 
 
 def _unlike(one, other) -> bool:

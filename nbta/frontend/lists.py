@@ -51,7 +51,7 @@ from nbta.ops.core.checks import ASSERT, after, first_token
 from nbta.ops.core.dimensions import outside
 from nbta.ops.core.dispatch import apply, as_tensor
 from nbta.ops.core.filling import arange
-from nbta.ops.core.shaping import INT64, cast, reshape
+from nbta.ops.core.shaping import INT64, cast, reshape, shape
 from nbta.ops.indexing.joining import stack
 from nbta.ops.loops.iteration_counts import integer_after
 from nbta.ops.numbers import Number
@@ -230,6 +230,8 @@ class Listing(list):
     numbers_only = False
     #: What has copies of its items, as it is an item of a list that a loop fills.
     copied_in = ()
+    #: Whether each iteration of a loop makes such a list anew, which may be changed no more.
+    is_made_anew = False
 
     def ask_length(self):
         """Begin the trace again with the length known, if it is that of an argument."""
@@ -301,6 +303,11 @@ class Listing(list):
             raise invalid("spoiled_array", f"{here()}: {self.guard.spoiled}")
 
     def _hold(self, name, value):
+        if self.is_made_anew:
+            raise UnimplementedError(
+                f"{here()}: a list that each iteration of a loop makes anew is changed under that "
+                f"name, where others may have it; change a copy, as of v = list(v)"
+            )
         if explicitly_older(self):
             self.refuse("a change, in a function that is given to a loop or a branch of nbta's,")
         note_place(Attribute(self, name))
@@ -979,6 +986,34 @@ def _fill(listing, sample):
     _empty(listing)
     listing.array, listing.length = array, as_tensor(np.int64(len(items)))
     return None
+
+
+def is_of_numbers(value) -> bool:
+    """Whether a value is a list of numbers, of Python's or one that a loop fills."""
+    if not isinstance(value, Listing) or value.is_picked or isinstance(value, Numbers | Row):
+        return False
+    if value.array is None:
+        return all(map(_is_number, list.__iter__(value)))
+    return not value.is_of_tuples and value.array.element_shape == ()
+
+
+def vector_of(values, dtype=None):
+    """The numbers of a list as a vector."""
+    if values.array is not None:
+        found = native.plain(values.stacked())
+    else:
+        found = as_tensor(native.together(values))
+    return wrapped(found if dtype in (None, found.dtype) else cast(found, dtype))
+
+
+def made_anew(vector) -> Listing:
+    """A list of the numbers of a vector, which a loop makes anew in each iteration."""
+    found, numbers = born(Listing()), vector.itself
+    array = SymbolicTensorArray(numbers.dtype, 0, True, False, "list", element_shape=())
+    found.array, found.length = array.unstack(numbers), _int64(shape(numbers)[0])
+    found.is_made_anew = True
+    fix(found)
+    return found
 
 
 _GROWN = "lists that became arrays, and the items that they had"

@@ -16,7 +16,7 @@ NOT_YET = {
     "counted_by_a_set": "a value that only the run knows is looked up in a set",
     "counted_by_a_dict": "a value that only the run knows is looked up in a dict",
     "counted_by_text": "the text of a value",
-    "added_lists": "'kept' is list that a loop fills before an iteration",
+    "added_lists": "a list that each iteration of a loop makes anew is changed",
     "cleared_list": "the number of items of a list is",
     "caught": "this line raises ValueError in this run",
     "same_object": "whether two arrays are the same",

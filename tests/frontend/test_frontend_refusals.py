@@ -151,15 +151,20 @@ def appends_tuples_of_two_lengths(x):
     return pairs[0][0]
 
 
-def begins_each_iteration_with_another_list(x):
+def changes_a_list_that_iterations_make_anew(x):
     xs = [x[0]]
     for _ in range(int(x[0] * 50)):
-        ys = []
-        for v in xs:
-            if v > 0.1:
-                ys.append(v * 0.9)
-        xs = ys
+        xs[0] = 1.0
+        xs = [v * 0.9 for v in xs if v > 0.1] + [x[0]]
     return sum(xs)
+
+
+def keeps_lists_that_iterations_make_anew(x):
+    xs, kept = [x[0]], []
+    for _ in range(int(x[0] * 50)):
+        xs = [v * 0.9 for v in xs if v > 0.1] + [x[0]]
+        kept.append(xs)
+    return sum(kept[0])
 
 
 def makes_a_dict_by_a_number_of_the_run(x):
@@ -246,7 +251,8 @@ REFUSED = {
     deletes_an_item_of_a_dict: "dict['q'] is given a value, or deleted",
     takes_from_a_generator_in_a_loop: "takes items of a generator that was made before it",
     appends_tuples_of_two_lengths: "an item that is no tuple of 2",
-    begins_each_iteration_with_another_list: "of the loop and list that a loop fills after it",
+    changes_a_list_that_iterations_make_anew: "change a copy, as of v = list(v)",
+    keeps_lists_that_iterations_make_anew: "put a copy there, as list(xs)",
     makes_a_dict_by_a_number_of_the_run: "Python iterates over a range whose bounds",
     repeats_a_list: "a multiple of a list that a loop appends to",
     calls_a_generator: "is a generator that is sent values",

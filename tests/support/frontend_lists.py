@@ -1136,3 +1136,93 @@ def class_of_a_list(x):
     is_list = (type(items) is list) + 2.0 * (items.__class__ in (list, tuple))
     has_item = hasattr(items, "item") + getattr(items, "item", 4.0)
     return items[3] * is_list + x[0] * has_item + {list: 8.0}.get(type(items), x[1])
+
+
+# Lists that each iteration makes anew.
+
+
+@lists
+def smoothed_by_a_comprehension(x):
+    items = [0] * len(x)
+    for v in x:
+        items = [0.5 * items[i] + v * items[i - 1] + x[i] for i in range(len(x))]
+    return sum(items) + items[-1] * items[0]
+
+
+@lists
+def two_lists_that_step(x):
+    before, now = list(x), [v * v for v in x]
+    for w in x:
+        after = []
+        for i in range(len(now)):
+            after.append(1.9 * now[i] - before[i] + w * now[i - 1])
+        before = now
+        now = after
+    return sum(before) + 2.0 * now[3]
+
+
+@lists
+def two_lists_that_change_places(x):
+    one, other = [x[0] * v for v in x], [np.sin(v) for v in x]
+    for v in x[:5]:
+        one, other = [v * a for a in other], [a + x[2] for a in one]
+    return one[1] * other[2] + sum(one)
+
+
+@lists
+def items_left_out_in_each_iteration(x):
+    items = list(x)
+    for _ in range(int(x[7] * 5)):
+        left = []
+        for v in items:
+            if v > 0.1:
+                left.append(v * 0.9)
+        items = left
+    return sum(items) + len(items)
+
+
+@lists
+def one_item_more_in_each_iteration(x):
+    items = [x[0]]
+    for v in x:
+        items = [a * v for a in items] + [1.0]
+        items = [items[i] + 0.1 * items[i - 1] for i in range(len(items))]
+    return sum(items) * items[2]
+
+
+@lists
+def another_list_in_a_branch(x):
+    items = list(x)
+    for v in x:
+        if v > 0.0:
+            items = [v * w for w in items]
+        else:
+            items = [0.5 * w + v for w in x[:7]]
+    return sum(items) + items[1]
+
+
+@lists
+def last_of_the_lists(x):
+    for k in range(3, len(x)):
+        items = [v * x[k] for v in x[:k]]
+    return sum(items) + len(items) * items[-1]
+
+
+@lists
+def copied_and_changed_and_kept(x):
+    items, kept = [1.0] * 12, []
+    for v in x:
+        items = list(items)
+        items[0] = v
+        items = [a + v * items[0] for a in items]
+        kept.append(list(items))
+    return kept[2][1] * kept[-1][0] + items[5]
+
+
+@lists
+def until_the_largest_is_small(x):
+    items, count = [2.0 * v for v in x], 0
+    while max(items) > 1.0 and count < 40:
+        items = sorted([0.7 * a + 0.1 * x[0] for a in items])
+        count += 1
+    return items[-1] * items[-2] + count
