@@ -1041,7 +1041,9 @@ class _Merge:
             for value, given, structure in zip((one, other), values, structures, strict=True)
         )
         if _unlike(one, other) or not (_is_carried(one) and _is_carried(other)):
-            raise self._unlike(i, one, other, path)
+            error = self._unlike(i, one, other, path)
+            error.replaced = self._replaced(*values)
+            raise error
         self._apart((one, other))
         pairs = list(zip(leaves(one), leaves(other), strict=True))
         for pair in pairs:
@@ -1096,7 +1098,7 @@ class _Merge:
         for k, outcome in enumerate(self._outcomes):
             numbers = np.zeros(0)
             if not isinstance(values[k], Undefined):
-                if not outcome.has_alone(values[k]):
+                if not (outcome.has_alone(values[k]) or values[k].is_made_anew):
                     return None
                 with self._branches[k].as_default():
                     numbers = numbers_of(structures[k])
@@ -1109,7 +1111,17 @@ class _Merge:
                 found[k] = as_tensor(
                     found[k] if isinstance(found[k], Tensor) else np.zeros(0, given[0].dtype)
                 )
+        if any(value.is_made_anew for value in lists):
+            return (lambda vector: made_anew(wrapped(vector))), found
         return _list_of, found
+
+    def _replaced(self, *pair):
+        """A list of numbers from before the branch that one way replaces, and a dtype for both."""
+        if not all(map(is_of_numbers, pair)):
+            return None
+        dtype = np.result_type(*map(_dtype_of_numbers, pair))
+        older = (v for v, way in zip(pair, self._outcomes, strict=True) if not way.frame.made(v))
+        return next(((value, dtype) for value in older), None)
 
     def _apart(self, pair):
         """Note objects that are one of two from now on; lists and dicts that one way only made."""
@@ -2282,9 +2294,10 @@ class _Loop:
                 _attempts.errors.pop()
                 grow(error)
                 self._look_again()
-            except BaseException:
+            except BaseException as error:
                 _attempts.errors.pop()
-                raise
+                if not self._learn_replaced(getattr(error, "replaced", None)):
+                    raise
             else:
                 self._remember()
                 if not _attempts.end():
@@ -2681,6 +2694,14 @@ class _Loop:
         self._set_variables(tuple(variables))
         for place, value in zip(self._places.values(), values[count:], strict=True):
             hold_place(place, value)
+
+    def _learn_replaced(self, replaced):
+        """Whether it was not known of a list in a variable that iterations make it anew."""
+        listing, dtype = replaced or (None, None)
+        values = self._entry[: len(self._given[0])]
+        found = {i: dtype for i, v in enumerate(values) if v is listing and is_of_numbers(v)}
+        self._made_anew |= found
+        return bool(found)
 
     def _learn_lists(self, bound, end):
         """Whether variables are lists that iterations make anew, of which that was not known."""

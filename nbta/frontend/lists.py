@@ -990,19 +990,16 @@ def _fill(listing, sample):
 
 def is_of_numbers(value) -> bool:
     """Whether a value is a list of numbers, of Python's or one that a loop fills."""
-    if not isinstance(value, Listing) or value.is_picked or isinstance(value, Numbers | Row):
+    if type(value) is not Listing or value.is_picked:
         return False
     if value.array is None:
         return all(map(_is_number, list.__iter__(value)))
-    return not value.is_of_tuples and value.array.element_shape == ()
+    return not value.is_of_tuples and _is_scalar_array(value)
 
 
 def vector_of(values, dtype=None):
     """The numbers of a list as a vector."""
-    if values.array is not None:
-        found = native.plain(values.stacked())
-    else:
-        found = as_tensor(native.together(values))
+    found = as_tensor(numbers_of(values))
     return wrapped(found if dtype in (None, found.dtype) else cast(found, dtype))
 
 

@@ -1202,6 +1202,19 @@ def another_list_in_a_branch(x):
 
 
 @lists
+def a_list_that_some_iterations_keep(x):
+    items, count = [0] * 12, 0
+    for v in x:
+        shifted = [a + v * x[0] for a in items]
+        if max(shifted) < 0.7:
+            items = shifted
+            count += 1
+        elif v > 1.2:
+            items = [0.5 * a for a in items]
+    return sum(items) + items[2] * x[1] + count
+
+
+@lists
 def last_of_the_lists(x):
     for k in range(3, len(x)):
         items = [v * x[k] for v in x[:k]]
