@@ -1528,6 +1528,7 @@ def _tried_as_loop(body, get, set_, as_loop) -> bool:
 
 
 _REFUSED = "bodies of loops that cannot be loops of the graph, and whose iterations Python makes"
+_VECTORS = "bodies of loops, and whether lists that they make anew are vectors to the loop"
 
 
 def loop_or_iterations(items, body, flags, names, get, set_, as_loop):
@@ -1537,6 +1538,7 @@ def loop_or_iterations(items, body, flags, names, get, set_, as_loop):
     raised where neither is possible says why there is no loop, or is the user's own error.
     """
     if not items.is_countable:
+        current().root.cache.setdefault(_VECTORS, {})[body.__code__] = True
         return as_loop()
     refused, made = current().root.cache.setdefault(_REFUSED, set()), grown_lists()
     if body.__code__ in refused:
@@ -1550,11 +1552,24 @@ def loop_or_iterations(items, body, flags, names, get, set_, as_loop):
         try:
             _counted_iterations(items, body, flags, names, get, set_)
         except TooManyError:
-            raise _with_limit(error) from None
+            return _with_vectors(as_loop, body, _with_limit(error), made)
         except NbtaError:
-            raise error from None
+            return _with_vectors(as_loop, body, error, made)
         refused.add(body.__code__)
     return None
+
+
+def _with_vectors(loop, body, error, made):
+    """A loop to which lists that iterations make anew are vectors; an error if it has none.
+
+    It is the last thing to try: where Python makes iterations, it knows the lengths of lists.
+    """
+    bodies = current().root.cache.get(_VECTORS, {})
+    if bodies.get(body.__code__) is not False:
+        raise error from None
+    bodies[body.__code__] = True
+    put_back_lists(made)
+    return loop()
 
 
 def _loop_or_known(loop, body, unrolled):
@@ -1562,7 +1577,7 @@ def _loop_or_known(loop, body, unrolled):
     refused, made = current().root.cache.setdefault(_REFUSED, set()), grown_lists()
     known = functools.partial(unrolled, ITERATIONS_OF_PYTHON, ITERATIONS_OF_PYTHON, asks=True)
     if body.__code__ in refused and known():
-        return
+        return None
     put_back_lists(made)
     try:
         loop()
@@ -1571,10 +1586,12 @@ def _loop_or_known(loop, body, unrolled):
         try:
             done = known()
         except NbtaError:
-            raise error from None
+            return _with_vectors(loop, body, error, made)
         if not done:
-            raise (error if done is False else _with_limit(error)) from None
+            error = error if done is False else _with_limit(error)
+            return _with_vectors(loop, body, error, made)
         refused.add(body.__code__)
+    return None
 
 
 _LIMIT = (
@@ -2699,9 +2716,19 @@ class _Loop:
         """Whether it was not known of a list in a variable that iterations make it anew."""
         listing, dtype = replaced or (None, None)
         values = self._entry[: len(self._given[0])]
-        found = {i: dtype for i, v in enumerate(values) if v is listing and is_of_numbers(v)}
-        self._made_anew |= found
-        return bool(found)
+        return self._let_be_vectors(
+            {i: dtype for i, v in enumerate(values) if v is listing and is_of_numbers(v)}
+        )
+
+    def _let_be_vectors(self, found):
+        """Whether lists, by variable, are vectors to the loop from now on, as nothing else does."""
+        if not found:
+            return False
+        bodies = current().root.cache.setdefault(_VECTORS, {})
+        if bodies.setdefault(self._block.__code__, False):
+            self._made_anew |= found
+            return True
+        return False
 
     def _learn_lists(self, bound, end):
         """Whether variables are lists that iterations make anew, of which that was not known."""
@@ -2710,8 +2737,7 @@ class _Loop:
             if start is not last and i < len(self._given[0]) and _are_made_anew(start, last):
                 known = [value for value in (start, last) if not isinstance(value, Undefined)]
                 found[i] = np.result_type(*map(_dtype_of_numbers, known))
-        self._made_anew |= found
-        return bool(found)
+        return self._let_be_vectors(found)
 
     def _learn_variable(self, i, start, end):
         """Whether a variable is something else than was assumed."""
