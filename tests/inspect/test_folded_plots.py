@@ -66,7 +66,7 @@ def small():
 @pytest.fixture(scope="module")
 def large():
     rng = np.random.default_rng(0)
-    params = [(rng.normal(size=(4, 4)), rng.normal(size=4)) for _ in range(75)]
+    params = [(rng.normal(size=(4, 4)), rng.normal(size=4)) for _ in range(100)]
     return traced(layers, params, np.ones(4))
 
 
@@ -143,8 +143,8 @@ def test_thousands_of_operations_are_drawn_by_line(large):
     assert width < 1200
     assert height < 1200
     texts = texts_of(picture)
-    assert {"params", "150 arrays", "x", "z = w @ h + b", "h = np.tanh(z)", "gives z"} <= texts
-    assert f"{place(layers, 'h = np.tanh')}, 75 operations" in texts
+    assert {"params", "200 arrays", "x", "z = w @ h + b", "h = np.tanh(z)", "gives z"} <= texts
+    assert f"{place(layers, 'h = np.tanh')}, 100 operations" in texts
     assert any(text.startswith("and ") and text.endswith(" more") for text in texts)
 
 
