@@ -1577,7 +1577,7 @@ def _loop_or_known(loop, body, unrolled):
     refused, made = current().root.cache.setdefault(_REFUSED, set()), grown_lists()
     known = functools.partial(unrolled, ITERATIONS_OF_PYTHON, ITERATIONS_OF_PYTHON, asks=True)
     if body.__code__ in refused and known():
-        return None
+        return
     put_back_lists(made)
     try:
         loop()
@@ -1586,12 +1586,11 @@ def _loop_or_known(loop, body, unrolled):
         try:
             done = known()
         except NbtaError:
-            return _with_vectors(loop, body, error, made)
-        if not done:
-            error = error if done is False else _with_limit(error)
-            return _with_vectors(loop, body, error, made)
-        refused.add(body.__code__)
-    return None
+            done = False
+        if done:
+            refused.add(body.__code__)
+        else:
+            _with_vectors(loop, body, error if done is False else _with_limit(error), made)
 
 
 _LIMIT = (
@@ -2725,10 +2724,9 @@ class _Loop:
         if not found:
             return False
         bodies = current().root.cache.setdefault(_VECTORS, {})
-        if bodies.setdefault(self._block.__code__, False):
-            self._made_anew |= found
-            return True
-        return False
+        allowed = bodies.setdefault(self._block.__code__, False)
+        self._made_anew |= found if allowed else {}
+        return allowed
 
     def _learn_lists(self, bound, end):
         """Whether variables are lists that iterations make anew, of which that was not known."""
@@ -2941,7 +2939,7 @@ def _dtype_of_numbers(values):
     """Of the numbers of a list; the least where it has none."""
     if is_filled(values):
         return values.array.dtype
-    return np.result_type(*map(_dtype, values)) if values else np.dtype(np.bool_)
+    return np.result_type(*set(map(_dtype, values))) if values else np.dtype(np.bool_)
 
 
 def _unlike(one, other) -> bool:

@@ -323,8 +323,7 @@ class Listing(list):
         """Hold the items in another dtype from now on."""
         if self.array.element_shape:
             raise _of_two_dtypes(dtype, self.array.dtype)
-        array = _appended(SymbolicTensorArray(dtype, 0, True, False, "list", element_shape=()))
-        self._hold("array", array.unstack(cast(self.stack(), dtype)))
+        self._hold("array", _array_of(cast(self.stack(), dtype)))
         if self.slots is not None:
             self._hold("slots", slot_list(self.length))
             self._hold("used", self.length)
@@ -941,12 +940,19 @@ def _appended(array):
     return array
 
 
+def _array_of(numbers):
+    """The array of a list that has the numbers of a vector."""
+    array = SymbolicTensorArray(numbers.dtype, 0, True, False, "list", element_shape=())
+    return _appended(array).unstack(numbers)
+
+
 def _fill(listing, sample):
     """Make a list an array, of what it holds and will be given."""
     samples = [*list.__iter__(listing), sample]
-    if all(isinstance(each, list) for each in samples) and not listing.numbers_only:
+    if not all(isinstance(each, list) for each in samples):
+        samples = list(map(native.plain, samples))
+    elif not listing.numbers_only:
         return _fill_rows(listing, samples)
-    samples = list(map(native.plain, samples))
     items = samples[:-1]
     if _are_tuples(samples) and not listing.numbers_only:
         return _fill_columns(listing, samples)
@@ -1006,8 +1012,7 @@ def vector_of(values, dtype=None):
 def made_anew(vector) -> Listing:
     """A list of the numbers of a vector, which a loop makes anew in each iteration."""
     found, numbers = born(Listing()), vector.itself
-    array = SymbolicTensorArray(numbers.dtype, 0, True, False, "list", element_shape=())
-    found.array, found.length = array.unstack(numbers), _int64(shape(numbers)[0])
+    found.array, found.length = _array_of(numbers), _int64(shape(numbers)[0])
     found.is_made_anew = True
     fix(found)
     return found

@@ -115,6 +115,19 @@ def test_returns_of_several_lists():
         assert "break, and return the list after it" in str(failed.value)
 
 
+def rows_made_anew(x):
+    rows = [[x[0] * i + j for j in range(9)] for i in range(9)]
+    for v in x[:3]:
+        rows = [[0.2 * (rows[i][j] + rows[i - 1][j]) + v for j in range(9)] for i in range(9)]
+    return rows[2][3] * rows[8][0] + sum(rows[0])
+
+
+@pytest.mark.usefixtures("long_loops")
+def test_comprehensions_of_rows_that_are_no_loops_of_the_graph():
+    """Python makes these; that a loop appends a list that it fills is found before it is read."""
+    held(rows_made_anew, False)
+
+
 @pytest.mark.usefixtures("long_loops")
 @pytest.mark.parametrize("name", NOT_YET)
 def test_refused(name):
