@@ -17,6 +17,7 @@ from nbta.codegen.values import (
     total,
     typed,
 )
+from nbta.compiler.prefetch import ask_below, goes_back
 from nbta.dtypes import INT32_MAX
 from nbta.graph.graph import live, subgraphs
 from nbta.graph.operation import HANDLE
@@ -536,6 +537,8 @@ def _read(code, op, array):
         code.bind(op.outputs[0], code.local(array.data.name[start], array.data.dtype))
         return
     view = Block(array.data, _dimensions_read(code, op, array), start)
+    if goes_back(code, op, op.graph):
+        ask_below(code, array, start, product(view.dimensions))
     code.bind(op.outputs[0], _kept(code, view) if array.adds and not array.clears else view)
 
 
@@ -832,7 +835,10 @@ def _read_packed(code, op, array):
     if not op.facts.is_written:
         code.fail_if(either(index < 0, index >= array.length))
     if array.rank:
-        start = code.variable(times(index, product(array.row)), "o")
+        size = product(array.row)
+        start = code.variable(times(index, size), "o")
+        if goes_back(code, op, op.graph):
+            ask_below(code, array, start, size)
         code.bind(op.outputs[0], Block(array.data, array.row, start))
     else:
         code.bind(op.outputs[0], code.local(array.data.name[index], array.data.dtype))

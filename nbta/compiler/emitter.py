@@ -16,7 +16,7 @@ from nbta.codegen.values import NUMBERS, TABLE, Block, Scalar, Transposed, is_kn
 from nbta.compiler import array_code
 from nbta.compiler.access_sets import OF_ITEMS, indices_of, is_within
 from nbta.compiler.loop_ends import settled
-from nbta.compiler.prefetch import look_ahead
+from nbta.compiler.prefetch import look_ahead, read_backwards
 from nbta.compiler.promoted_items import Promoted, carried, promotable
 from nbta.compiler.short_counted_loops import is_short_counted_loop
 from nbta.compiler.stencil_windows import Windows, windows_of
@@ -365,9 +365,17 @@ def _rows(code, loop, variables, captured, between):
         rows = Rows(code, found, first, blocks)
     else:
         numbers = [(variables[place].value, step) for place, step in windows.numbers]
-        rows = Windows(code, found, first, blocks, windows, numbers)
+        tapes = _tapes(code, loop.body) if numbers else []
+        rows = Windows(code, found, first, blocks, windows, numbers, tapes)
     code.keep_in_rows(loop.body, rows)
     return rows
+
+
+def _tapes(code, body):
+    """What a loop reads from the last item to the first, and the index in its first iteration."""
+    found = read_backwards(code, body).items()
+    places = [(array, _on_entry_of(code, index, body)) for array, index in found]
+    return [(array, first) for array, first in places if first is not None]
 
 
 def _promoted(code, loop, variables, captured) -> Promoted | None:

@@ -1,20 +1,28 @@
-"""Rows of a large matrix that a loop over tiles asks for one iteration ahead.
+"""What loops ask for one iteration ahead: rows of a large matrix, and of tapes that are read back.
 
 A tile's iterations read a few kilobytes of each row, so that nothing read so far tells the
 processor where it goes on (`nbta.codegen.prefetching`). With 50 rows of 80,000 numbers a third of a
 gradient's time went by in waiting for them. The loop that reads them first asks for those of its
 next iteration; later ones, such as the loop back, find them in the cache.
+
+Adjoint iterations read the rows of a tape from the last to the first, but the items of a row from
+the first to the last. That is a saw to the processor: after each row it goes on two rows below.
+Each row asks for as many items below its own. In turns, with tapes of 3 to 50 MB, a gradient of 100
+steps on a grid of 64 by 64, 128 by 128 and 256 by 256 takes 0.63, 0.57 and 0.72 of the time.
 """
 
 from nbta.codegen.values import Block, product, times, total
 from nbta.codegen.windows import strides_of
 from nbta.compiler.access_sets import indices_of
+from nbta.graph.graph import everything
 from nbta.graph.views import is_loop, origin
-from nbta.loops import both, select
+from nbta.loops import both, do, over, select, when
 from nbta.loops.nodes import ZERO
+from nbta.ops.arrays.tensor_arrays import READ
 from nbta.ops.indexing.items import GETITEM, SLICE
+from nbta.runtime import plain as rt
 from nbta.shapes import IterationDim
-from nbta.tuning import PREFETCH_STRETCH, PREFETCHED_MATRIX
+from nbta.tuning import CACHE_LINE, PREFETCH_STRETCH, PREFETCHED_MATRIX, PREFETCHED_TAPE
 
 
 def look_ahead(code, op) -> None:
@@ -70,3 +78,30 @@ def _ask(code, part, dimensions, step):
     large = both(size > PREFETCHED_MATRIX // part.dtype.itemsize, length < dimensions[-1])
     count = code.derived(select(large, PREFETCH_STRETCH, 0))
     code.ahead[part.base, part.offset] = there, count
+
+
+def read_backwards(code, body) -> dict:
+    """The numbers that each iteration of a loop reads from a packed tape below the one before.
+
+    By array, an index of one of them.
+    """
+    found: dict = {}
+    for op in everything(body):
+        if op.record is READ and code.arrays.has(op) and goes_back(code, op, body):
+            array = code.arrays.of(code, op.inputs[0])
+            if array.packed and not array.rank:
+                found.setdefault(array, op.inputs[1])
+    return found
+
+
+def goes_back(code, op, body) -> bool:
+    """Whether iterations of a body read one element of an array after another, from the last."""
+    form = code.counts.affine(op.inputs[1], body)
+    return form is not None and form[1] == -1
+
+
+def ask_below(code, array, place, count) -> None:
+    """Ask for as many items of a tape below a place: no such items need be there."""
+    k, large = code.name("k"), array.word(rt.DATA + 1) > PREFETCHED_TAPE
+    each = over(k, 0, count, CACHE_LINE // array.itemsize)
+    code.nested([when(large), each], do("fetch", array.data.name, place - 1 - k))

@@ -28,6 +28,7 @@ from nbta.compiler.access_sets import (
     touched,
 )
 from nbta.compiler.induction import Counts, Order
+from nbta.compiler.prefetch import ask_below
 from nbta.compiler.stencils import Rows, Stencil
 from nbta.compiler.sums import Sums
 from nbta.graph.graph import everything, subgraphs
@@ -191,10 +192,14 @@ class Windows(Rows):
     windows : WindowsOf
     numbers : list of (Scalar, int)
         The variables of ``windows.numbers``, and by how much an iteration raises them.
+    tapes : list of (array, str)
+        Arrays that iterations read from the last item to the first, until the loop is turned, and
+        source of the index in the first iteration.
     """
 
-    def __init__(self, code, stencils, first, blocks, windows, numbers):
+    def __init__(self, code, stencils, first, blocks, windows, numbers, tapes):
         self._finished, self._numbers, self._starts = windows.finished, numbers, windows.starts
+        self._tapes = tapes
         self._begun: dict = {}  # by stencil and line, where the item of the first iteration is
         self._firsts = [code.name("b") for _ in numbers]
         super().__init__(code, stencils, first, blocks)
@@ -248,6 +253,8 @@ class Windows(Rows):
             rows.append(assign(self._begun[number], self._begin(stencil, first, block) + finished))
         pairs = zip(self._firsts, self._numbers, strict=True)
         self._code.heads[-1].add(*(assign(name, value.item) for name, (value, _) in pairs))
+        for array, first in self._tapes:
+            ask_below(self._code, array, first - (self._start + self._count - 1), self._count)
         return rows
 
     def _before_iteration(self):

@@ -257,6 +257,10 @@ def _exit(source, error):
     return f"{error.args[0]}: {lines[place - 1].strip()} {around.strip()}"
 
 
+def fetch(place, index):
+    """Ask the processor for an item ahead: nothing to Python."""
+
+
 def names_of(extra=None):
     """What generated code refers to, in Python."""
     names = dict.fromkeys(build.namespace())
@@ -272,7 +276,7 @@ def names_of(extra=None):
         "unless": lambda condition, value: type(value)(0) if condition else value,
         "chosen": lambda condition, one, other: one if condition else other,
         "refuse": _refuse, "too_many": _too_many, "room": _room, "slot": _slot, "np": np,
-        "tick": _tick, "fetch": lambda place, index: None,
+        "tick": _tick, "fetch": fetch,
         "fence": lambda: None,
         "watch": lambda w, word, iteration: None,
         "write_item": lambda w, record, index, _: _slot(w, record, 2, index, 0),
