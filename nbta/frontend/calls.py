@@ -1433,9 +1433,11 @@ def _delattr(owner, name):
 
 
 def _divmod(a, b):
+    if not (_traced(a) or _traced(b)):
+        return divmod(a, b)
     binary = conversion.runtime().binary
-    is_known = not (_traced(a) or _traced(b))
-    return divmod(a, b) if is_known else (binary("FloorDiv", a, b), binary("Mod", a, b))
+    rest = binary("Mod", a, b)
+    return binary("FloorDiv", a, b), rest
 
 
 def _isinstance(value, kinds):
