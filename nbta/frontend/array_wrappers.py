@@ -36,6 +36,7 @@ from nbta.frontend.awaited import is_repeated
 from nbta.frontend.chosen_dtypes import chosen_dtypes, of_one_dtype
 from nbta.frontend.naturals import is_natural
 from nbta.frontend.problems import at_line, here
+from nbta.frontend.python_integers import as_limits
 from nbta.graph.graph import current, lies_in
 from nbta.graph.operation import Spec, Tensor, label_of
 from nbta.immutable import refused
@@ -2049,17 +2050,26 @@ def _install():
         )
     for name in (
         "sum", "mean", "max", "min", "prod", "argmax", "argmin", "cumsum", "cumprod", "dot", "std",
-        "var", "any", "all", "clip", "round", "repeat", "trace",
+        "var", "any", "all", "round", "repeat", "trace",
         "argsort", "take", "argpartition", "searchsorted", "choose",
     ):  # fmt: skip
         setattr(ArrayWrapper, name, _method(name))
     for name, function in (
-        ("compress", _compress), ("nonzero", _nonzero), ("sort", _sort), ("partition", _partition),
+        ("clip", _clip), ("compress", _compress), ("nonzero", _nonzero), ("sort", _sort),
+        ("partition", _partition),
     ):  # fmt: skip
         function.__name__ = name
         setattr(ArrayWrapper, name, function)
     ArrayWrapper.conjugate = ArrayWrapper.conj
     ArrayWrapper.__hash__ = object.__hash__
+
+
+def _clip(self, min=None, max=None, **options):
+    """``np.clip``."""
+    return _clipped(self, *as_limits(self, min, max), **options)
+
+
+_clipped = _method("clip")
 
 
 def _compress(self, condition, axis=None):

@@ -140,7 +140,7 @@ def _is_run(graph, rows):
 
 def _new(known, tensors):
     """What is not known of all that tensors are computed from, and is known then."""
-    found, waiting = [], list(tensors)
+    found, waiting = [], [each if type(each) is Tensor else each.itself for each in tensors]
     while waiting:
         tensor = waiting.pop()
         if tensor not in known:

@@ -86,6 +86,7 @@ from nbta.frontend.jit_classes import (
     placeholder,
     python_class,
 )
+from nbta.frontend.languages import as_numba, is_numbas
 from nbta.frontend.lists import Listing, listing
 from nbta.frontend.math_functions import call_math, rounded
 from nbta.frontend.maybe import check_keys, is_maybe, may_be_gone, open_keys, used
@@ -103,11 +104,7 @@ from nbta.frontend.problems import (
     refuse_numbas,
 )
 from nbta.frontend.raising import (
-    as_numba,
-    check_division,
-    check_divisor,
     check_integer,
-    is_numbas,
 )
 from nbta.frontend.ranges import Once
 from nbta.frontend.records import Record, Records, empty_records
@@ -727,7 +724,7 @@ def _made(kind, args, kwargs):
         return _list(*args)
     args, kwargs = _taken_by(kind, args, kwargs)
     if issubclass(kind, np.generic) and args and not native.is_known(args):
-        return _cast(args[0], kind)
+        return _cast(python_integers.stored(args[0], np.dtype(kind)), kind)
     if not native.is_known((args, kwargs)):
         refuse_class(kind)
     if issubclass(kind, BaseException):
@@ -1259,7 +1256,11 @@ def _len(value):
 
 def _abs(value):
     method = seen_by_users(value, "__abs__")
-    return wrapped(abs(native.plain(value))) if method is None else call(method, value)
+    if method is not None:
+        return call(method, value)
+    found = abs(native.plain(value))
+    python_integers.note(found, value)
+    return wrapped(found)
 
 
 def _round(number, ndigits=None):
@@ -1361,14 +1362,14 @@ def _together(items, of_numpy=False):
 
 
 def _sum(items, start=0):
+    add = conversion.runtime().binary
     items = _together(items)
     if isinstance(items, ArrayWrapper):
         added = items.sum(axis=0)
         if items.dtype.kind in "iu" and not is_numbas():  # one by one, NumPy's keep their dtype
             added = cast(as_tensor(native.plain(added)), items.dtype)
         found = wrapped(added)
-        return found if _is_zero(start) else start + found
-    add = conversion.runtime().binary
+        return found if _is_zero(start) else add("Add", start, found)
     for item in iteration.elements(items):
         is_sum = _is_zero(start) and isinstance(item, Tensor) and item.dtype.kind != "b"
         start = item if is_sum else add("Add", start, item)  # 0 + True is 1
@@ -1386,8 +1387,7 @@ def _is_zero(value):
 
 def _pow(base, exponent, modulus=None):
     if modulus is None:
-        check_division("Pow", base, exponent)
-        return base**exponent
+        return conversion.runtime().binary("Pow", base, exponent)
     if native.is_known((base, exponent, modulus)):
         return pow(base, exponent, modulus)
     return _power_modulo(*(as_tensor(native.plain(v)) for v in (base, exponent, modulus)))
@@ -1433,8 +1433,11 @@ def _delattr(owner, name):
 
 
 def _divmod(a, b):
-    check_divisor("Mod", a, b)
-    return (a // b, a % b) if _traced(a) or _traced(b) else divmod(a, b)
+    if not (_traced(a) or _traced(b)):
+        return divmod(a, b)
+    binary = conversion.runtime().binary
+    rest = binary("Mod", a, b)
+    return binary("FloorDiv", a, b), rest
 
 
 def _isinstance(value, kinds):
@@ -1447,16 +1450,9 @@ def _isinstance(value, kinds):
     if not isinstance(value, Tensor):
         note_class(value)
         return isinstance(value, _real_classes(kinds))
-    if isinstance(value, ArrayWrapper):
-        own = (np.ndarray,)
-    elif isinstance(value, Number):
-        own = (value.weak,)
-    else:
-        python = identity.PYTHONS.get(value.dtype.kind)
-        own = (value.dtype.type, *([python] if python else []))
     # object is asked for last: the classes of tensors, by users of graphs
     classes = _real_classes(kinds)
-    return any(issubclass(kind, classes) for kind in own) or _is_tensor_of(value, classes)
+    return identity.is_instance(value, classes) or _is_tensor_of(value, classes)
 
 
 def _real_classes(kinds):
@@ -1526,8 +1522,7 @@ def _numpy(function, args, kwargs):
     if function is np.arange and (args or kwargs):
         args, kwargs = _ends(*args, **kwargs)
     args, kwargs = _bound(function, tuple(map(used, args)), kwargs)
-    if isinstance(function, np.ufunc) and len(args) == 2:
-        args = python_integers.as_operands(function.__name__, *args)
+    args, kwargs = _with_integers(function, args, kwargs)
     if kwargs.get("out") is not None:
         return _into(function, args, kwargs)
     order = _layout_of(function, kwargs)
@@ -1547,6 +1542,28 @@ def _numpy(function, args, kwargs):
     found = wrapped(_symbolic_numpy(function, native.plain(args), native.plain(kwargs)))
     found = _linked(found, args) if function.__name__ in _SHARING else found
     return _in_order(_laid(function, found, args), order)
+
+
+def _with_integers(function, args, kwargs):
+    """Arguments in which Python's integers, which only the run knows, have the dtypes of NumPy."""
+    if isinstance(function, np.ufunc):
+        args = python_integers.as_operands(function, *args) if len(args) == 2 else args
+    elif function is np.where and len(args) == 3:
+        args = (args[0], *python_integers.as_alternatives(*args[1:]))
+    elif function is np.choose:
+        kwargs = {**kwargs, "choices": python_integers.as_alternatives(*kwargs["choices"])}
+    elif function is np.select:
+        given = *kwargs["choicelist"], kwargs.get("default", 0)
+        *choices, default = python_integers.as_alternatives(*given)
+        kwargs = {**kwargs, "choicelist": choices, "default": default}
+    elif function is np.insert and isinstance(args[0], ArrayWrapper):
+        values = native.settled(native.plain(kwargs["values"]), args[0].dtype)
+        kwargs = {**kwargs, "values": values}
+    elif function is np.clip:
+        names = ("min", "max") if "min" in kwargs or "max" in kwargs else ("a_min", "a_max")
+        limits = python_integers.as_limits(args[0], *map(kwargs.get, names))
+        kwargs = {**kwargs, **dict(zip(names, limits, strict=True))}
+    return args, kwargs
 
 
 def _ends(start=None, stop=None, step=1, dtype=None, **options):
@@ -1777,6 +1794,7 @@ def _constant_array(shape, value, dtype):
         array = np.full(shape, value, dtype)
         fixed = np.asarray(value, dtype)[()]
         return ArrayWrapper(array, maker=lambda: filling.fill(array.shape, fixed))
+    value = python_integers.stored(value, dtype)
     value = value if isinstance(value, Tensor) else np.asarray(value, dtype)[()]
     value = cast(value, dtype) if isinstance(value, Tensor) and value.dtype != dtype else value
     return new_array(filling.fill(shape, value))
@@ -1834,6 +1852,7 @@ def array(values, dtype=None, copy=True, ndmin=0):
 
 
 def _copied_array(values, dtype):
+    values = values if dtype is None else python_integers.stored(values, np.dtype(_dtype(dtype)))
     values = _together(values)
     if isinstance(values, ArrayWrapper):
         copy = values.copy()
@@ -2108,7 +2127,7 @@ def _sample(value):
 
 def _put_along_axis(arr, indices, values, axis):
     arr.check_writable()
-    given = native.plain(indices), native.plain(values)
+    given = native.plain(indices), native.settled(native.plain(values), arr.dtype)
     if native.is_known((arr, *given)):
         found = np.array(arr.content)
         np.put_along_axis(found, *given, axis)
@@ -2137,7 +2156,7 @@ def _in_one_row(target, indices, values, mode):
             "write a.flat[indices] = values"
         )
         raise UnimplementedError(message)
-    values = reshape(values, () if count == 1 else (-1,))
+    values = reshape(native.settled(values, target.dtype), () if count == 1 else (-1,))
     return reshape(target.itself, (-1,)), numbers, values
 
 
@@ -2155,7 +2174,8 @@ def _place(arr, mask, vals):
     """``np.place``, which puts values one after another where a mask is true, over and over."""
     if not isinstance(arr, ArrayWrapper):
         return NotImplemented
-    mask, vals = call(np.ravel, mask).astype(bool), call(np.ravel, vals)
+    vals = call(np.ravel, call(np.asarray, vals, arr.dtype))
+    mask = call(np.ravel, mask).astype(bool)
     order = (call(np.cumsum, mask) - 1) % call(len, vals)
     _copyto(arr, call(np.reshape, vals[order], arr.shape), where=call(np.reshape, mask, arr.shape))
     return None
@@ -2166,6 +2186,7 @@ def _copyto(dst, src, casting="same_kind", where=True):
     if not isinstance(dst, ArrayWrapper):
         return NotImplemented
     weak = isinstance(src, bool | int | float | complex) and not isinstance(src, np.generic)
+    weak = weak or python_integers.is_noted(src)
     if not weak and not np.can_cast(native.dtype_of(src), dst.dtype, casting):
         message = f"from {native.dtype_of(src)} to {dst.dtype} according to the rule {casting!r}"
         raise TypeError(f"{here()}: np.copyto: there is no cast {message}")

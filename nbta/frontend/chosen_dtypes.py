@@ -11,7 +11,7 @@ import numpy as np
 
 from nbta.graph import graph as graphs
 from nbta.graph.graph import SubGraph, current
-from nbta.graph.operation import Tensor
+from nbta.graph.operation import FLOW, Tensor
 from nbta.graph.views import Branch, Loop, is_branch, is_loop
 from nbta.ops.core.dispatch import CONSTANT
 from nbta.ops.core.shaping import CAST, identity
@@ -46,7 +46,7 @@ def chosen_dtypes(tensor: Tensor) -> tuple | None:
         last = waiting.pop()
         if last in found:
             continue
-        sources = [each for each in _sources(last) if each.dtype == tensor.dtype]
+        sources = [s for s in _sources(last) if s.kind == FLOW or s.dtype == tensor.dtype]
         missing = [each for each in sources if each not in found]
         if missing:
             waiting += [last, *missing]
@@ -56,13 +56,14 @@ def chosen_dtypes(tensor: Tensor) -> tuple | None:
 
 
 def _sources(tensor):
-    """The tensors that the dtype of one comes from."""
+    """The tensors that the dtype of one comes from; that of items of a list, along its flow."""
     op = tensor.op
     if op.record is graphs.PARAMETER:
         around = tensor.graph.sources if isinstance(tensor.graph, SubGraph) else {}
         return [around[tensor]] if tensor in around else []
     if is_loop(op):
-        return [Loop(op).first[tensor.index]]
+        variable = Loop(op).variable(tensor.index)
+        return [variable.first, *([variable.following] if tensor.kind == FLOW else [])]
     if is_branch(op):
         return Branch(op).ends(tensor.index)
     return op.inputs[:1] if op.record.changes else op.inputs
@@ -76,7 +77,8 @@ def _by_sources(tensor, sources, found):
     """
     op = tensor.op
     chosen = next((found[each] for each in sources if found[each] is not None), None)
-    if chosen is None or op.record is graphs.PARAMETER or is_loop(op) or is_branch(op):
+    passes_on = op.record is graphs.PARAMETER or is_loop(op) or is_branch(op)
+    if chosen is None or passes_on or FLOW in {each.kind for each in (tensor, *sources)}:
         return chosen
     narrow = next(dtype for dtype in chosen if dtype != tensor.dtype)
     if narrow.kind in "iu" and _gives_floats(op.record.evaluate):

@@ -74,6 +74,7 @@ from nbta.frontend.containers import (
 )
 from nbta.frontend.growth import checked_growth
 from nbta.frontend.jumps import ITEM, PREFIX, RESULT
+from nbta.frontend.languages import is_numbas
 from nbta.frontend.lists import (
     CHANGED,
     Listing,
@@ -105,7 +106,6 @@ from nbta.frontend.maybe import (
 from nbta.frontend.naturals import note_counter
 from nbta.frontend.object_paths import ObjectPaths, is_path
 from nbta.frontend.problems import here, is_pythons
-from nbta.frontend.raising import is_numbas
 from nbta.frontend.ranges import Range
 from nbta.frontend.taken import note_taken
 from nbta.frontend.tensor_array_wrappers import (

@@ -21,9 +21,9 @@ import numpy as np
 from nbta.errors import UnimplementedError, invalid
 from nbta.frontend import effects, native
 from nbta.frontend.array_wrappers import ArrayWrapper, born, older_serial, wrapped
+from nbta.frontend.languages import is_numbas
 from nbta.frontend.outside import CONTAINERS
 from nbta.frontend.problems import here
-from nbta.frontend.raising import is_numbas
 from nbta.graph.graph import current
 from nbta.graph.operation import Spec, Tensor
 from nbta.ops.axes.truths import all as all_of

@@ -31,7 +31,9 @@ def _further(plain, found, item):
             raise _of_arrays(plain)
     found, item = python_integers.as_choices(_number(found), _number(item))
     if _kind(found) in "biu" and _kind(item) in "biu":
-        return (maximum if plain is max else minimum)(found, item)
+        chosen = (maximum if plain is max else minimum)(found, item)
+        python_integers.note(chosen, found, item)
+        return chosen
     beyond = (greater if plain is max else less)(item, found)
     return control.value_of(beyond, item, found)
 

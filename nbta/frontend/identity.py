@@ -13,10 +13,11 @@ import numbers
 import numpy as np
 
 from nbta.errors import UnimplementedError, invalid
-from nbta.frontend import control, texts
+from nbta.frontend import control, python_integers, texts
 from nbta.frontend.array_wrappers import ArrayWrapper, is_apart
 from nbta.frontend.constants import Chosen
 from nbta.frontend.containers import relatives
+from nbta.frontend.languages import is_numbas
 from nbta.frontend.lists import Listing
 from nbta.frontend.maybe import is_maybe, may_be_gone, there, used
 from nbta.frontend.outside import note_class, reading, seen_by
@@ -157,10 +158,8 @@ class Class:
     Which of the two an argument or a result is nobody knows, so that what differs is refused.
     """
 
-    def __init__(self, dtype):
-        python = PYTHONS[dtype.kind]
-        alike = dtype == np.asarray(python()).dtype
-        self.kinds = (python, dtype.type) if alike else (dtype.type,)
+    def __init__(self, kinds):
+        self.kinds = kinds
 
     def is_class(self, other):
         """Whether it is a certain class."""
@@ -205,16 +204,29 @@ def type_of(value, *rest):
     if isinstance(value, Number):
         return value.weak
     if isinstance(value, Tensor):
-        return Class(value.dtype)
+        return Class(classes_of(value))
     note_class(value)
     return list if isinstance(value, Listing) else type(value)
+
+
+def is_instance(value, classes) -> bool:
+    """``isinstance`` of an array or a number of the run, of which each class may say the same."""
+    kinds = classes_of(value)
+    found = {issubclass(kind, classes) for kind in kinds}
+    if len(found) == 1:
+        return found.pop()
+    python, numpys = kinds
+    if is_numbas() and (python is not bool or isinstance(classes, type)):
+        return classes is not int or python is int  # one type has both names; no bool is an int
+    both = f"({python.__name__}, numpy.{numpys.__name__})"
+    return _refuse("isinstance() of what is of one class only, of a number", f"ask for {both}")
 
 
 def has(value, name) -> bool:
     """``hasattr`` of what stands for a value of the run: what NumPy's, or Python's too, have."""
     if isinstance(value, _RECORDS):
         return has_field(value, name)
-    kinds = _kinds(value)
+    kinds = classes_of(value)
     found = {_of_instances(kind, name) for kind in kinds}
     if len(found) == 1:
         return found.pop()
@@ -226,11 +238,16 @@ def has(value, name) -> bool:
     )
 
 
-def _kinds(value):
-    """The classes that an array or a number of the run may have."""
+def classes_of(value):
+    """The classes that an array or a number of the run may have: Python's, NumPy's or either."""
     if isinstance(value, ArrayWrapper):
         return (np.ndarray,)
-    return (value.weak,) if isinstance(value, Number) else type_of(value).kinds
+    if isinstance(value, Number):
+        return (value.weak,)
+    python = PYTHONS.get(value.dtype.kind)
+    if python is None or value.dtype != np.asarray(python()).dtype:
+        return (value.dtype.type,)
+    return (int,) if python_integers.rely_on(value) else (python, value.dtype.type)
 
 
 def _of_instances(kind, name):

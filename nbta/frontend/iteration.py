@@ -13,11 +13,11 @@ from nbta.errors import InvalidArgumentError, NbtaError, UnimplementedError, inv
 from nbta.frontend import control, conversion, effects, native
 from nbta.frontend.array_wrappers import ArrayWrapper, born, wrapped
 from nbta.frontend.identity import called_by_python, is_run_number
+from nbta.frontend.languages import is_numbas
 from nbta.frontend.lists import Listing, listing
 from nbta.frontend.maybe import check_keys, used
 from nbta.frontend.outside import seen_by
 from nbta.frontend.problems import here
-from nbta.frontend.raising import is_numbas
 from nbta.frontend.ranges import Indexed, Once, Range
 from nbta.frontend.records import Records
 from nbta.frontend.taken import advance, leave_sources, note_sources, note_taken

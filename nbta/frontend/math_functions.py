@@ -8,8 +8,9 @@ import numpy as np
 
 from nbta.errors import UnimplementedError
 from nbta.frontend import native
+from nbta.frontend.languages import is_numbas
 from nbta.frontend.problems import here
-from nbta.frontend.raising import check_integer, check_math, is_numbas
+from nbta.frontend.raising import check_integer, check_math
 from nbta.graph.operation import Tensor
 from nbta.ops.axes import reductions
 from nbta.ops.core import arithmetic

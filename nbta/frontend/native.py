@@ -10,6 +10,7 @@ from nbta.classes import node_of
 from nbta.dtypes import as_plain
 from nbta.errors import invalid
 from nbta.frontend.problems import at_line
+from nbta.frontend.python_integers import stored
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.core.checks import checked
@@ -122,6 +123,7 @@ def stored_by_cast(have, dtype) -> bool:
 
 def settled(value, dtype):
     """A value that goes into an array, in the array's dtype by NumPy's rule for assigned items."""
+    value = stored(value, np.dtype(dtype))
     if isinstance(value, list | tuple) and not is_known(value):
         value = together(value)
     if not isinstance(value, Tensor):

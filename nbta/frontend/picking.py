@@ -13,7 +13,7 @@ import numpy as np
 
 from nbta import shapes
 from nbta.errors import invalid, out_of_range
-from nbta.frontend import awaited, native
+from nbta.frontend import awaited, native, python_integers
 from nbta.frontend.problems import here
 from nbta.graph.graph import current
 from nbta.graph.operation import Spec, Tensor
@@ -21,7 +21,7 @@ from nbta.ops.axes.places import dimensions_of, numbers_of, true_places
 from nbta.ops.core.arithmetic import equal, logical_not, not_equal, where
 from nbta.ops.core.checks import checked
 from nbta.ops.core.dimensions import outside
-from nbta.ops.core.dispatch import CONSTANT, apply, as_tensor
+from nbta.ops.core.dispatch import CONSTANT, apply, as_tensor, is_weak
 from nbta.ops.core.shaping import broadcast_to, cast, reshape
 from nbta.ops.indexing.gathering import SCATTER_ADD, SCATTER_SET
 from nbta.ops.indexing.items import SET_ITEM, SYMBOLIC, add_item, castable, getitem, set_item, take
@@ -352,6 +352,9 @@ def concatenated(key, columns):
         )
         raise invalid("symbolic", message)
     parts = [native.together(part) if isinstance(part, list | tuple) else part for part in parts]
+    dtype = python_integers.common_dtype_of(parts)
+    parts = [np.asarray(p, dtype) if is_weak(p) else python_integers.stored(p, dtype)
+             for p in parts]  # fmt: skip
     ranks = [np.ndim(part) if not isinstance(part, Tensor) else part.ndim for part in parts]
     if not columns:
         return concatenate([p if n else reshape(p, (1,))

@@ -1,7 +1,8 @@
-"""Integers of Python's that only the run knows, beside NumPy's of other dtypes than int64.
+"""Integers of Python's that only the run knows, beside NumPy's numbers of narrower dtypes.
 
-NumPy gives an integer of Python's the dtype of what it meets: a counter times a pixel of uint8 is a
-uint8, which wraps around, and one that does not fit is an error. So it is noted which numbers of
+NumPy gives an integer of Python's the dtype of what it meets: a counter times a float32 is a
+float32; times a pixel of uint8 it is a uint8, which wraps around, and one that does not fit is an
+error. So it is noted which numbers of
 int64 are Python's: counters of loops, variables that begin with one and stay one, and what is
 computed of these. Of an integer about which nothing is noted nobody knows which of the two it is,
 and it counts as NumPy's. That a variable of a loop stays one is an assumption, which the end of an
@@ -12,27 +13,36 @@ from __future__ import annotations
 
 import numpy as np
 
+from nbta.frontend.languages import is_numbas
 from nbta.frontend.naturals import is_natural
 from nbta.frontend.problems import here
-from nbta.frontend.raising import NoIntegerError, is_numbas, where_it_holds
+from nbta.frontend.tries import NoIntegerError, where_it_holds
 from nbta.graph.graph import current
 from nbta.graph.operation import DATA, Tensor
-from nbta.ops.core.arithmetic import greater_equal, less_equal, logical_and
+from nbta.ops.core.arithmetic import greater_equal, less_equal, logical_and, maximum, minimum
 from nbta.ops.core.dimensions import outside
 from nbta.ops.core.dispatch import as_tensor
+from nbta.ops.core.elementwise import common_dtype
+from nbta.ops.core.numpy_arguments import resolved
 from nbta.ops.core.shaping import INT64, cast
+from nbta.ops.numbers import Number
 
 #: Of the outermost graph: for each integer of Python's the assumptions that make it one, which are
 #: variables of loops; and the assumptions by which something was cast.
 _INTEGERS, _USED = "integers of Python's", "integers of Python's that were cast"
 
 
-#: What computes integers of integers.
-_OF_INTEGERS = {
-    "Add", "Sub", "Mult", "FloorDiv", "Mod", "Pow", "LShift", "RShift", "BitAnd", "BitOr", "BitXor",
-    "MatMult", "add", "subtract", "multiply", "floor_divide", "remainder", "power", "maximum",
-    "minimum", "fmax", "fmin", "left_shift", "right_shift", "bitwise_and", "bitwise_or",
-    "bitwise_xor",
+#: Functions that compute what operators do, by the names of their nodes.
+_UFUNCS = {
+    "Add": np.add, "Sub": np.subtract, "Mult": np.multiply, "Div": np.divide, "Mod": np.remainder,
+    "FloorDiv": np.floor_divide, "Pow": np.power, "LShift": np.left_shift, "MatMult": np.matmul,
+    "RShift": np.right_shift, "BitAnd": np.bitwise_and, "BitOr": np.bitwise_or,
+    "BitXor": np.bitwise_xor,
+}  # fmt: skip
+#: Functions that compare integers as they are.
+_COMPARING = {
+    np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal, np.logical_and,
+    np.logical_or, np.logical_xor,
 }  # fmt: skip
 
 
@@ -47,7 +57,7 @@ def used() -> set:
 
 def assumptions(value) -> frozenset | None:
     """By which variables of loops a value is an integer of Python's; None if it is none."""
-    if type(value) is int:
+    if type(value) is int or (isinstance(value, Number) and value.weak is int):
         return frozenset()
     if current() is None or type(value) is not Tensor or value.kind != DATA:
         return None
@@ -77,36 +87,117 @@ def is_assumed(value) -> bool:
 
 def is_noted(value) -> bool:
     """Whether a value is an integer of Python's that only the run knows."""
-    return isinstance(value, Tensor) and assumptions(value) is not None
+    return type(value) is Tensor and assumptions(value) is not None
 
 
-def as_operands(name, left, right) -> tuple:
-    """Operands of an operator or a function of NumPy's, by the name of its node or its own.
+def rely_on(value) -> bool:
+    """Whether a value is an integer of Python's that only the run knows, if that matters."""
+    found = is_noted(value)
+    if found:
+        used().update(assumptions(value))
+    return found
 
-    An integer of Python's has the dtype of an integer of NumPy's, but for a quotient: both are
-    floats there.
-    """
-    if is_numbas() or name not in _OF_INTEGERS:
-        return left, right
-    return _beside(left, right, is_noted), _beside(right, left, is_noted)
+
+def as_operands(function, *operands) -> tuple:
+    """Operands of an operator, by the name of its node, or of a universal function of NumPy's."""
+    function = _UFUNCS.get(function, function)
+    if function in _COMPARING or is_numbas() or not any(map(is_noted, operands)):
+        return operands
+    kinds = [_kind(each) for each in operands]
+    if None in kinds or all(isinstance(kind, type) for kind in kinds):
+        return operands
+    try:
+        found, _ = resolved(function, kinds, None, "same_kind")
+    except TypeError:  # it is not for such numbers
+        return operands
+    return tuple(map(_as_number, operands, found))
+
+
+def _kind(value):
+    """The dtype of an operand, or the type of what is Python's; None for what is no number."""
+    if is_noted(value):
+        return int
+    if isinstance(value, Tensor | np.ndarray | np.generic):
+        return getattr(value, "weak", None) or value.dtype
+    return type(value) if isinstance(value, bool | int | float | complex) else None
+
+
+def _as_number(value, dtype):
+    """An integer of Python's in the dtype in which a function computes; others unchanged."""
+    if not is_noted(value) or dtype in _WIDE:
+        return value
+    if dtype.kind in "iu":
+        return fitted(value, dtype)
+    rely_on(value)
+    return cast(value, dtype)
+
+
+#: Dtypes that results have without a cast, too.
+_WIDE = {np.dtype(kind) for kind in (np.int64, np.float64, np.complex128)}
+
+
+def as_alternatives(*values) -> tuple:
+    """Arrays and numbers of which NumPy chooses items, where integers of Python's wrap around."""
+    if is_numbas() or not any(map(is_noted, values)):
+        return values
+    dtype = common_dtype_of(values)
+    return tuple(cast(each, dtype) if rely_on(each) else each for each in values)
+
+
+def as_limits(array, *limits) -> tuple:
+    """The least and the greatest of `np.clip`: Python's may lie beyond the dtype of the array."""
+    if is_numbas() or not any(type(each) is int or is_noted(each) for each in limits):
+        return limits
+    dtype = common_dtype_of((array, *limits))
+    if dtype.kind in "iu":
+        of_dtype, largest = np.iinfo(dtype), np.iinfo(INT64).max
+        bounds = (max, of_dtype.min), (min, min(of_dtype.max, largest))
+        limits = tuple(map(_within, bounds, limits))
+    return tuple(_as_number(each, dtype) for each in limits)
+
+
+def _within(bound, value):
+    """An integer of Python's, or a bound of a dtype that lies beyond it; others unchanged."""
+    function, limit = bound
+    if type(value) is int:
+        return function(value, limit)
+    if not is_noted(value):
+        return value
+    found = (maximum if function is max else minimum)(value, limit)
+    note(found, value)
+    return found
+
+
+def common_dtype_of(values):
+    """The dtype of what is computed of values, of which some are integers of Python's."""
+    return common_dtype(*(0 if is_noted(each) else each for each in values if each is not None))
+
+
+def stored(value, dtype):
+    """What is stored in an array: integers of Python's in its dtype, which they must fit."""
+    if isinstance(value, list | tuple) and getattr(value, "array", None) is None:
+        kind = list if isinstance(value, list) else tuple
+        return kind(stored(each, dtype) for each in value)
+    narrow = dtype.kind in "iu" and dtype != INT64
+    return fitted(value, dtype) if narrow and is_noted(value) and not is_numbas() else value
 
 
 def as_choices(left, right) -> tuple:
     """Numbers of which one is chosen, for a variable of a loop that is one of them."""
-    return _beside(left, right, is_assumed), _beside(right, left, is_assumed)
+    return _beside(left, right), _beside(right, left)
 
 
-def _beside(value, other, is_cast):
+def _beside(value, other):
     if not isinstance(value, Tensor) or not isinstance(other, Tensor | np.ndarray | np.generic):
         return value
     dtype = other.dtype
     is_other = dtype.kind in "iu" and dtype != INT64 and getattr(other, "weak", None) is None
-    return fitted(value, dtype) if is_other and is_cast(value) else value
+    return fitted(value, dtype) if is_other and is_assumed(value) else value
 
 
 def fitted(value, dtype):
     """An integer of Python's in a dtype, which fails in a run where it does not fit."""
-    used().update(assumptions(value))
+    rely_on(value)
     message = f"{here()}: an integer of Python's does not fit {dtype}, the dtype of what it meets"
     error = NoIntegerError(message)
     error.reason = "value"

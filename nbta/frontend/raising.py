@@ -7,14 +7,13 @@ of `math` give NaN and infinity, as a number in a trace may be NumPy's.
 from __future__ import annotations
 
 import functools
-import threading
-from contextlib import contextmanager
 
-from nbta.errors import InvalidArgumentError, invalid
+from nbta.errors import invalid
 from nbta.frontend import effects
+from nbta.frontend.languages import is_numbas
 from nbta.frontend.naturals import is_natural
 from nbta.frontend.problems import here
-from nbta.frontend.tries import awaited, in_a_try, uncaught
+from nbta.frontend.tries import NoIntegerError, in_a_try, where_it_holds
 from nbta.graph.operation import Tensor
 from nbta.locations import of_caller
 from nbta.ops.core.arithmetic import (
@@ -26,41 +25,12 @@ from nbta.ops.core.arithmetic import (
     logical_or,
     not_equal,
 )  # fmt: skip
-from nbta.ops.core.checks import ASSERT, after, first_token
-from nbta.ops.core.dispatch import apply, as_tensor
+from nbta.ops.core.dispatch import as_tensor
 from nbta.ops.elementary.basic import abs as absolute
 from nbta.ops.elementary.basic import isfinite, power
 from nbta.ops.elementary.rounding import isinf, isnan
 from nbta.ops.numbers import Number
 from nbta.structure import leaves
-
-
-class _Language(threading.local):
-    """Whether what is traced is a function that Numba compiles, or is called by one."""
-
-    numbas = False
-
-
-_language = _Language()
-
-
-@contextmanager
-def as_numba():
-    """Around a function that Numba compiles."""
-    before, _language.numbas = _language.numbas, True
-    try:
-        yield
-    finally:
-        _language.numbas = before
-
-
-def is_numbas() -> bool:
-    """Whether a function is traced that Numba compiles."""
-    return _language.numbas
-
-
-class NoIntegerError(InvalidArgumentError, OverflowError):
-    """A float that is to become an integer is none; Python's error differs for NaN and infinity."""
 
 
 def checked(name, left, right):
@@ -111,16 +81,6 @@ def _not_negative(name, right):
         raise error
     value = as_tensor(right)
     return where_it_holds(value, greater_equal(value, 0), error)
-
-
-def where_it_holds(value, holds, error):
-    """A value, which a run raises an error in place of where something does not hold.
-
-    It is no effect, so that conditions of loops can have it, too.
-    """
-    if (caught := awaited(type(error))) is not None:
-        error = uncaught("this line", caught)
-    return after(value, apply(ASSERT, [first_token(), holds], {"message": error}))
 
 
 _ZERO = "integer division or modulo by zero"

@@ -98,6 +98,7 @@ from nbta.frontend.iteration import (
     searched,
 )
 from nbta.frontend.jit_classes import PythonObject, asked, is_compiled_object, placeholder
+from nbta.frontend.languages import is_numbas
 from nbta.frontend.list_items import (
     Picked,
     check_keeps_kind,
@@ -113,7 +114,6 @@ from nbta.frontend.outside import note_member, reading, see_whole, seen_by
 from nbta.frontend.picking import concatenated, selects
 from nbta.frontend.problems import here, refuse_numbas
 from nbta.frontend.raising import checked as checked_operand
-from nbta.frontend.raising import is_numbas
 from nbta.frontend.records import Record
 from nbta.frontend.taken import advance, note_searched, note_sources, note_taken
 from nbta.frontend.texts import joined_text, text_of_error
@@ -712,6 +712,7 @@ def change(name, array, key, value):
     compute, _ = _OPERATORS[name]
     if current() is not None and isinstance(array, ArrayWrapper):
         value, before = _value_and_old(array, key, value)
+        _, value = python_integers.as_operands(name, array, value)
         if before is not None:
             return set_item(compute(wrapped(before), value), array, key)
     if current() is None or not isinstance(array, ArrayWrapper):
@@ -861,7 +862,12 @@ def unary(name, value):
     """``-value``, and with other operators."""
     value = value if current() is None else _outer(value)
     method = seen_by_users(value, f"__{name.lower()}__") if current() is not None else None
-    return _UNARY[name](value) if method is None else call(method, value)
+    if method is not None:
+        return call(method, value)
+    found = _UNARY[name](value)
+    if current() is not None:
+        python_integers.note(found, value)
+    return found
 
 
 def _names_of(name):

@@ -12,10 +12,12 @@ import threading
 
 import numpy as np
 
-from nbta.errors import UnimplementedError
+from nbta.errors import InvalidArgumentError, UnimplementedError
 from nbta.frontend.problems import here
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
+from nbta.ops.core.checks import ASSERT, after, first_token
+from nbta.ops.core.dispatch import apply
 
 #: Reasons of nbta's errors for what Python refuses too, by what is known before a run.
 _PYTHONS = {
@@ -175,3 +177,17 @@ class Unraised:
 
 def _raised_by_numpy():
     return {kind for kind, what in np.geterr().items() if what in ("raise", "call")}
+
+
+class NoIntegerError(InvalidArgumentError, OverflowError):
+    """A float that is to become an integer is none; Python's error differs for NaN and infinity."""
+
+
+def where_it_holds(value, holds, error):
+    """A value, which a run raises an error in place of where something does not hold.
+
+    It is no effect, so that conditions of loops can have it, too.
+    """
+    if (caught := awaited(type(error))) is not None:
+        error = uncaught("this line", caught)
+    return after(value, apply(ASSERT, [first_token(), holds], {"message": error}))

@@ -119,6 +119,18 @@ def changes_integers_or_floats(x):
     return np.sum(x) + np.sum(i)
 
 
+def changes_a_list_of_integers_or_floats(x):
+    a = np.arange(len(x))
+    if x[0] > x[1]:
+        a = x
+    items = []
+    for v in a:
+        items.append(v)
+    listed = np.array(items)
+    listed[0] = 0.5
+    return np.sum(listed)
+
+
 def becomes_a_matrix(x):
     y = x
     for _ in range(int(x[0] * 50)):
@@ -265,6 +277,7 @@ REFUSED = {
     compares_arrays_by_name: "whether two arrays are the same",
     sets_a_text_to_a_number: "Counter.kind",
     changes_integers_or_floats: "is an array of int64 or float64, which only the run knows",
+    changes_a_list_of_integers_or_floats: "is an array of float64 or int64, which only the run",
     becomes_a_matrix: "'y' is float64",
 }
 

@@ -2,6 +2,7 @@
 
 import itertools
 import linecache
+import operator
 import random
 
 import numpy as np
@@ -124,6 +125,66 @@ def test_pythons_integers_take_the_dtype_of_numpys(dtype):
         for one, other in zip(found, expected, strict=True):
             assert one.dtype == np.asarray(other).dtype
             np.testing.assert_array_equal(one, other)
+
+
+def beside_narrow_dtypes(a, f, n):
+    """A counter in functions and operators with integers and floats of few bits."""
+    i = 0
+    while i < n:
+        i += 1
+    mask = a > 20
+    return (
+        np.where(mask, a, i), np.clip(a, 0, i), a.clip(i, 1000), np.hypot(a, i), divmod(a, i)[0],
+        np.gcd(a, i), np.select([mask], [a], i), a + abs(-i), np.r_[a, i], np.r_[a, 7],
+        a * pow(i, 2), a + max(i, 3) * len(a), i / f, f**i, sum(f, i), np.where(mask, f, i),
+    )  # fmt: skip
+
+
+def test_counters_take_narrow_dtypes():
+    args = np.array([1, 2, 250], np.uint8), np.array([0.5, 2.0, -3.0], np.float32), 3
+    with np.errstate(over="ignore"):
+        expected = beside_narrow_dtypes(*args)
+    for compiled in (False, True):
+        found = nbta.function(beside_narrow_dtypes, compiled=compiled)(*args)
+        for place, (one, other) in enumerate(zip(found, expected, strict=True)):
+            assert one.dtype == np.asarray(other).dtype, place
+            np.testing.assert_allclose(one, other, 1e-3 if one.dtype == np.float16 else 1e-6)
+
+
+def put(a, i):
+    np.put(a, [0], i)
+
+
+def put_whole(a, i):
+    a[:] = i
+
+
+STORING = [
+    put, put_whole, lambda a, i: a.__setitem__(0, -i), lambda a, i: a.__setitem__(i % 3, i),
+    lambda a, i: a.__setitem__(slice(1, 3), [1, i]), operator.iadd,
+    lambda a, i: a.fill(i), lambda a, i: a.__setitem__(slice(None), np.full(3, i, np.uint8)),
+    lambda a, i: a.__setitem__(0, np.uint8(i)), lambda a, i: a.__setitem__(0, a[0] | i),
+    lambda a, i: a.__setitem__(slice(2), np.array([i, 1], np.uint8)),
+    lambda a, i: a.__setitem__(slice(None), np.insert(a, 0, i)[:3]),
+]  # fmt: skip
+
+
+def stored(a, n, known):
+    i = 0
+    while i < n:
+        i += 1
+    STORING[known](a, i)
+    return a * 1
+
+
+@pytest.mark.parametrize("known", range(len(STORING)))
+def test_an_item_that_does_not_fit_is_an_error(known):
+    a = np.array([1, 2, 100], np.uint8)
+    function = nbta.function(stored, compiled=False, static_argnums=2)
+    with pytest.raises(OverflowError):
+        stored(a.copy(), 300, known)
+    with pytest.raises(OverflowError):
+        function(a.copy(), 300, known)
 
 
 @njit

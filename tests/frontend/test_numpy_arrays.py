@@ -60,6 +60,8 @@ FAMILIES = {
         "!ndim": lambda v, m, t: np.ndim(m) * v,
         "extract": lambda v, m, t: np.extract(V > 2, v),
         "delete": lambda v, m, t: np.delete(v, -2),
+        "delete greatest": lambda v, m, t: np.delete(m, np.argmax(abs(v[:4])), 1),
+        "insert greatest": lambda v, m, t: np.insert(m, -np.argmax(abs(v[:3])), v[:4], axis=0),
         "delete rows": lambda v, m, t: np.delete(m, [0, 2], axis=0),
         "delete slice": lambda v, m, t: np.delete(m, np.s_[1:3], 1),
         "delete mask": lambda v, m, t: np.delete(v, V > 2.5),

@@ -591,7 +591,33 @@ def asks_for_a_class(x):
 
 @refused(r"either int or numpy\.int64")
 def asks_for_a_class_by_name(x):
-    return x if count_below(x).__class__ == int else 2.0 * x  # noqa: E721
+    return x if np.arange(5)[count_below(x)].__class__ == int else 2.0 * x  # noqa: E721
+
+
+@refused(r"ask for \(float, numpy\.float64\)")
+def asks_for_one_of_two_classes(x):
+    return x if isinstance(x, np.floating) else 2.0 * x
+
+
+@refused(r"ask for \(int, numpy\.int64\)")
+def asks_for_an_integer_of_pythons(x):
+    return x if isinstance(np.arange(5)[count_below(x)], int) else 2.0 * x
+
+
+@right(2.5, 0.5)
+def asks_for_the_class_of_a_count(x):
+    count, single, whole = count_below(x), np.zeros(3, np.float32), np.zeros(3, np.int16)
+    single[0], whole[count] = x, count
+    return x * sum(
+        2.0**k
+        for k, found in enumerate([
+            type(count) is int, isinstance(count, int), isinstance(count, np.integer),
+            isinstance(single[0], float), isinstance(single[0], (float, np.floating)),
+            isinstance(whole[count], int), isinstance(whole[count], int | np.integer),
+            isinstance(x, int | float), isinstance(x, np.float32),
+        ])
+        if found
+    )  # fmt: skip
 
 
 @refused("float lacks")

@@ -551,7 +551,7 @@ def delete(
     x : array-like or Tensor
         What to delete from. A traced function is traced for the length of the axis.
     obj : int, slice, or array-like of int or bool
-        What to delete, known when the graph is built.
+        What to delete, known when the graph is built; a single index may be a tensor.
     axis : int, optional
         Axis of the slices; by default ``x`` is flattened first.
 
@@ -571,8 +571,25 @@ def delete(
     array([1, 3])
     """
     x, axis = _flat_or_along(x, axis)
+    if _is_one_place(obj):
+        dimension = int(x.shape[axis])
+        place, rows = _place("delete", obj, dimension, dimension - 1), arange(dimension - 1)
+        return take(x, rows + cast(rows >= place, INT64), axis, name=name)
     obj = obj if isinstance(obj, builtins.slice) else _known("delete", obj)
     return take(x, _edited(np.delete, int(x.shape[axis]), obj), axis, name=name)
+
+
+def _is_one_place(obj):
+    """Whether one index is given, which only the run knows."""
+    return isinstance(obj, Tensor) and obj.spec.rank == 0 and obj.dtype.kind in "iu"
+
+
+def _place(what, index, dimension, last):
+    """An index from the first, in a run that fails where it is beyond the last of some rows."""
+    index = cast(as_tensor(index), INT64)
+    place = where(less(index, 0), index + dimension, index)
+    holds = logical_and(greater_equal(place, 0), less(place, last + 1))
+    return checked(place, holds, f"{what}: an index is out of range for {dimension} rows")
 
 
 def _flat_or_along(x, axis):
@@ -604,7 +621,7 @@ def insert(
     x : array-like or Tensor
         What to insert into. A traced function is traced for the length of the axis.
     obj : int, slice, or array-like of int or bool
-        Indices to insert before, known when the graph is built.
+        Indices to insert before, known when the graph is built; a single index may be a tensor.
     values : array-like or Tensor
         What to insert; it is converted to the dtype of ``x`` and broadcast to the new slices.
     axis : int, optional
@@ -629,13 +646,21 @@ def insert(
     values, dimension = cast(operand(values), x.dtype), int(x.shape[axis])
     if values.ndim < x.ndim:
         values = getitem(values, (None,) * (x.ndim - values.ndim))
-    indices = _before(obj, dimension)
+    is_open = _is_one_place(obj)
+    indices = _place("insert", obj, dimension, dimension) if is_open else _before(obj, dimension)
     if indices.ndim == 0:  # NumPy's rule for one place: a row of values is one new row
         values = moveaxis(values, 0, axis)
-    count = int(values.shape[axis]) if indices.size == 1 else indices.size
+    is_one = is_open or indices.size == 1
+    count = int(values.shape[axis]) if is_one else indices.size
     shape = [*x.shape[:axis], count, *x.shape[axis + 1 :]]
     rows = concatenate([x, broadcast_to(values, shape)], axis)
-    return take(rows, _mixed(np.atleast_1d(indices), dimension, count), axis, name=name)
+    if is_open:
+        places = arange(dimension + count)
+        new = where(less(places, indices + count), places - indices + dimension, places - count)
+        found = where(less(places, indices), places, new)
+    else:
+        found = _mixed(np.atleast_1d(indices), dimension, count)
+    return take(rows, found, axis, name=name)
 
 
 def _before(obj, dimension):
