@@ -637,13 +637,27 @@ def _assign(code, places, body):
     pairs = _swapped(code, pairs)
     for _, value in pairs:
         code.note_move(body, value)
-    saved = [place.saved(value, [p for p, _ in pairs]) for place, value in pairs]
+    own = [place.value for place, _ in pairs]
+    names = {value.item for value in own if isinstance(value, Scalar)}
+    bases = {value.base for value in own if isinstance(value, Block)}
+    saved = [_saved(code, value, names, bases) for _, value in pairs]
     for (place, _), value in sorted(
         zip(pairs, saved, strict=True), key=lambda item: item[0][0].is_view
     ):
         place.take(value)
     _measure(code, dict(pair for (place, value) in pairs for pair in place.lengths(value)))
     code.end(body.outputs)
+
+
+def _saved(code, value, names, bases):
+    """A value that stays when places of some names and buffers change."""
+    if isinstance(value, Scalar):
+        return code.local(value.item, value.dtype) if value.item in names else value
+    if value.base not in bases:
+        return value
+    kept = code.new(value.dtype, value.dimensions)
+    code.copy_to(kept, value)
+    return kept
 
 
 def _measure(code, lengths):
@@ -658,12 +672,14 @@ def _measure(code, lengths):
 
 def _variables(code, loop):
     """Places for variables; those that change places in each iteration have buffers that can."""
-    rotating, found = _rotating(loop), []
+    rotating, found, taken = _rotating(loop), [], set()
     for place, variable in enumerate(loop.variables()):
         alike = code.same_shapes.first_alike(variable)
         like = found[alike] if alike < place else None
-        taken = {other.value.base for other in found if isinstance(other.value, Block)}
-        found.append(_Variable(code, variable, place in rotating, like, taken))
+        made = _Variable(code, variable, place in rotating, like, taken)
+        found.append(made)
+        if isinstance(made.value, Block):
+            taken.add(made.value.base)
     for each in found:
         each.look_again()
     return found
@@ -856,19 +872,6 @@ class _Place:
             and (value.base, value.offset) == (own.base, own.offset)
             and all(map(self._code.same, value.dimensions, own.dimensions))
         )
-
-    def saved(self, value, others):
-        """A value that stays when other places change."""
-        code = self._code
-        if isinstance(value, Scalar):
-            names = {other.value.item for other in others if isinstance(other.value, Scalar)}
-            return code.local(value.item, value.dtype) if value.item in names else value
-        bases = {other.value.base for other in others if isinstance(other.value, Block)}
-        if value.base not in bases:
-            return value
-        kept = code.new(value.dtype, value.dimensions)
-        code.copy_to(kept, value)
-        return kept
 
 
 class _Variable(_Place):

@@ -256,6 +256,9 @@ class _Unit:
         self.rolled = self._rolled() if self.is_large or self.repeated else None
         intrinsics.share_calls(module)
         self.parts: dict = {}
+        #: First blocks of functions, and what follows on them. They end in no branch before all is
+        #: made: llvmlite looks for that in the whole block, for each variable that is added.
+        self.entries: list = []
 
     def _rolled(self):
         """Runs of statements that are alike but for names and integers; None where none are.
@@ -407,7 +410,7 @@ class _Function:
         self.has_loops = False
         self.open_loops = 0  # loops and calls made so far that LLVM is not to repeat by unrolling
         body = self.builder.append_basic_block("body")
-        self.builder.branch(body)
+        unit.entries.append((self.builder.block, body))
         self.builder.position_at_end(body)
 
     # Runs.
@@ -1219,6 +1222,8 @@ def lowered(function: Function, names: dict) -> Lowered:
     unit = _Unit(module, function, names)
     with context.push_code_library(library):
         made = _whole(unit, context.declare_function(module, description))
+    for entry, body in unit.entries:
+        ir.IRBuilder(entry).branch(body)
     fastmathpass.rewrite_module(module, context.fastmath)
     library.add_ir_module(module)
     wrapped = library, description, context.environment, made.helper

@@ -1,6 +1,7 @@
 """Passes: each takes a program and gives another one that computes the same for less."""
 
 import functools
+import operator
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from nbta import shapes
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.program import Program, changes, rebuild
 from nbta.graph.copying import Copy, copied, keep_shapes
-from nbta.graph.dependence import UsesThroughBodies, closure
+from nbta.graph.dependence import UsesThroughBodies, places_of
 from nbta.graph.graph import drop_unused, keep_live, live, running, subgraphs, substitute, within
 from nbta.graph.operation import FLOW, Operation, Tensor
 from nbta.graph.order import before, ordered
@@ -152,16 +153,14 @@ def _look_inside(facts, op, used, found) -> list[Tensor]:
 def _inputs_of_loop(facts, loop, used) -> list[int]:
     """Places of the inputs of a loop that are needed, where what is around uses some tensors."""
     op, body, count = loop.op, loop.body, loop.count
-    edges = dict(enumerate(facts.uses.of(body)))
-    asked = {0, *facts.uses.of(loop.cond)[0]}
-    start = {i for i in range(count) if op.outputs[i] in used} | asked
+    start = sum(1 << i for i in range(count) if op.outputs[i] in used)
     while True:
-        places = closure(start, edges)
+        places = places_of(facts.uses.of_loop(loop, start))
         kept = {i for i in places if i < count}
         more = _results_with_effects(facts, [body], kept, count)
         if not more:
-            return sorted(places)
-        start |= more
+            return places
+        start |= sum(1 << i for i in more)
 
 
 def _parts_of_case(facts, case, used) -> tuple[list[int], list[int]]:
@@ -171,7 +170,8 @@ def _parts_of_case(facts, case, used) -> tuple[list[int], list[int]]:
     while more := _results_with_effects(facts, branches, kept, len(op.outputs)):
         kept |= more
     needed = list(map(facts.uses.of, branches))
-    return sorted(kept), sorted(set().union(*(ways[i] for ways in needed for i in kept)))
+    taken = functools.reduce(operator.or_, (ways[i] for ways in needed for i in kept), 0)
+    return sorted(kept), places_of(taken)
 
 
 def _results_with_effects(facts, bodies, kept, count) -> set:

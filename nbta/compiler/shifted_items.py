@@ -11,7 +11,8 @@ of another item: of what an iteration does after it reads ahead, and of what it 
 again.
 """
 
-from itertools import permutations
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from nbta.compiler.induction import Counts, Order
 from nbta.compiler.tapes import Tapes
 from nbta.graph.graph import substitute
 from nbta.graph.operation import Tensor
-from nbta.graph.views import Loop, is_loop, origin
+from nbta.graph.views import Loop, Variable, is_loop, origin
 from nbta.ops.core.arithmetic import add, less
 from nbta.ops.core.dispatch import as_tensor, constant_in
 from nbta.ops.indexing.items import GETITEM
@@ -52,7 +53,7 @@ def _is_from_loop(tapes):
 def _merge_one(tapes, loop, own):
     own = [tape for tape in own if all(map(_is_plain, tapes.restores[tape]))]
     again: dict = {}  # by the tape of what an iteration reads ahead, that of what the next one has
-    for one, other in permutations(own, 2):
+    for one, other in pairs_of_an_array(loop, own, lambda tape: tape.value):
         array = None if one in again else shifted(tapes, loop, one.value, other.value)
         if array is not None and other not in (tape for tape, _ in again.values()):
             again[one] = other, array
@@ -71,6 +72,29 @@ def _is_plain(restore):
     return restore.record is RESTORE and not restore.control_inputs
 
 
+def array_read(loop: Loop, value: Tensor) -> Tensor | Variable | None:
+    """The array of which the body of a loop reads a number, if one may be `shifted`.
+
+    A variable, or what stands for a captured one. None for all other values.
+    """
+    op = value.op
+    plain = op.record is GETITEM and value.spec.rank == 0 and not op.control_inputs
+    if not plain or value.graph is not loop.body:
+        return None
+    return op.inputs[0] if op.inputs[0] in loop.body.sources else readers(loop).get(op)
+
+
+def pairs_of_an_array(loop: Loop, items: Iterable, value_of: Callable) -> Iterator[tuple]:
+    """Pairs of items whose values a body reads from one array, in the order of `permutations`."""
+    by_array = defaultdict(list)
+    arrays = [(array_read(loop, value_of(item)), item) for item in items]
+    for array, item in arrays:
+        by_array[array].append(item)
+    for array, one in arrays:
+        if array is not None:
+            yield from ((one, other) for other in by_array[array] if other is not one)
+
+
 def shifted(counts: Counts, loop: Loop, ahead: Tensor, again: Tensor) -> Tensor | None:
     """The array of which an iteration reads again what the one before has read ahead, or None.
 
@@ -78,29 +102,24 @@ def shifted(counts: Counts, loop: Loop, ahead: Tensor, again: Tensor) -> Tensor 
     variable of the loop, or the same for all iterations.
     """
     one, other, body = ahead.op, again.op, loop.body
-    for value in (ahead, again):
-        plain = value.op.record is GETITEM and value.spec.rank == 0 and not value.op.control_inputs
-        if not plain or value.graph is not body:
-            return None
-    source = body.sources.get(one.inputs[0]) if one.inputs[0] is other.inputs[0] else None
-    variable = readers(loop).get(one)
-    if source is None and (variable is None or readers(loop).get(other) != variable):
+    array = array_read(loop, ahead)
+    if array is None or array not in {array_read(loop, again)}:
         return None
     outside = Again(loop, loop.op.graph)
     is_next = iterations_apart(counts, other, one, body) == 1
     if not is_next or not all(map(outside.can_make, other.inputs[1:])):
         return None
-    if source is not None:
-        return source
-    use = touched(variable)
-    earlier = _changes_before(one, variable)
+    if isinstance(array, Tensor):
+        return body.sources[array]
+    use = touched(array)
+    earlier = _changes_before(one, array)
     after = use.changes if earlier is None else [op for op in use.changes if op not in earlier]
-    earlier = _changes_before(other, variable)
+    earlier = _changes_before(other, array)
     before = use.changes if earlier is None else earlier
     stays = all(differ(counts, op, one, body, Order.SAME) for op in after) and all(
         differ(counts, op, other, body, Order.SAME) for op in before
     )
-    return variable.first if stays else None
+    return array.first if stays else None
 
 
 def _changes_before(read, variable) -> list | None:

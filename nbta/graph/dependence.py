@@ -29,14 +29,14 @@ def dependence(body: SubGraph) -> list[set[int]]:
     """For each result of a body, the places of the parameters that a gradient of it reaches."""
     found = body.cache.get("dependence")
     if found is None or found[0] != body.version:
-        found = body.version, _reach(body, connections)
+        found = body.version, list(map(_places, _reach(body, connections)))
         body.cache["dependence"] = found
     return found[1]
 
 
 def uses(body: SubGraph) -> list[set[int]]:
     """For each result of a body, the places of the parameters that it is computed from."""
-    return _reach(body, _all_inputs)
+    return list(map(_places, _reach(body, _all_inputs)))
 
 
 def _all_inputs(op):
@@ -48,15 +48,27 @@ class UsesThroughBodies:
     """`uses`, where loops and branches in a body leave out what some of their results need not.
 
     Those with effects leave out nothing. What it found of a body it knows as long as nothing
-    changes that: a body in twenty others is looked at once.
+    changes that: a body in twenty others is looked at once. Places are bits of a number: an
+    iteration of a thousand variables, each of which may need most others, has a million of them.
     """
 
     def __init__(self):
         self._uses, self._effects = {}, {}
 
-    def of(self, body: SubGraph) -> list[set[int]]:
-        """For each result of a body, the places of the parameters that it needs."""
+    def of(self, body: SubGraph) -> list[int]:
+        """For each result of a body, the places of the parameters that it needs, as bits."""
         return _as_long_as_it_stays(self._uses, body, self._found)
+
+    def of_loop(self, loop: Loop, results: int) -> int:
+        """The places of the inputs that some results of a loop, and its condition, need."""
+        found = todo = results | 1 | self.of(loop.cond)[0]
+        edges = self.of(loop.body)
+        while todo:
+            place = todo.bit_length() - 1
+            new = edges[place] & ~found if place < len(edges) else 0
+            found |= new
+            todo = todo & ~(1 << place) | new
+        return found
 
     def _found(self, body):
         return _reach(body, self._needed_inputs)
@@ -67,14 +79,12 @@ class UsesThroughBodies:
         awaited = _awaited(op)
         if is_loop(op):
             loop, places = Loop(op), range(len(op.outputs))
-            edges = dict(enumerate(self.of(loop.body)))
-            asked = {0, *self.of(loop.cond)[0]}
-            found = (closure({place, *asked}, edges) for place in places)
-            return [[*awaited, *(op.inputs[k] for k in sorted(each))] for each in found]
+            found = (self.of_loop(loop, 1 << place) for place in places)
+            return [[*awaited, *(op.inputs[k] for k in places_of(each))] for each in found]
         if is_branch(op):
             case = Branch(op)
             ways = zip(*map(self.of, case.branches), strict=True)
-            found = (sorted(set().union(*each)) for each in ways)
+            found = (places_of(functools.reduce(operator.or_, each)) for each in ways)
             return [[*awaited, case.index, *(case.captured[k] for k in each)] for each in found]
         return _all_inputs(op)
 
@@ -121,11 +131,16 @@ def _reach(body, ways):
         for output, inputs in zip(op.outputs, ways(op), strict=True):
             if output not in reach:
                 reach[output] = functools.reduce(operator.or_, map(reach.__getitem__, inputs), 0)
-    return [_places(reach[tensor]) for tensor in body.outputs]
+    return [reach[tensor] for tensor in body.outputs]
 
 
 def _places(bits):
-    return {place for place in range(bits.bit_length()) if bits >> place & 1}
+    return set(places_of(bits))
+
+
+def places_of(bits: int) -> list[int]:
+    """The places of the bits of a number, in ascending order."""
+    return [place for place, bit in enumerate(reversed(bin(bits))) if bit == "1"]
 
 
 def closure(start: set[int], edges: dict[int, set[int]]) -> set[int]:

@@ -46,11 +46,12 @@ class Names:
         """The name, or the first of ``name_1``, ``name_2``, ... that is free."""
         key = name.lower()
         count = self._used.get(key, 0)
-        self._used[key] = count + 1
         if not count:
+            self._used[key] = 1
             return name
         while f"{key}_{count}" in self._used:
             count += 1
+        self._used[key] = count + 1
         self._used[f"{key}_{count}"] = 1
         return f"{name}_{count}"
 
@@ -487,6 +488,7 @@ class SubGraph(Graph):
         self.sources: dict[Tensor, Tensor] = {}  # tensor around by parameter
         self.owner: Operation | None = None
         self.forward: Graph | None = None  # whose values `recall` brings in, for a gradient
+        self._places: dict[Tensor, int] = {}  # of parameters, as they were when last asked for
         self._scope = name + "/"
 
     @property
@@ -508,6 +510,13 @@ class SubGraph(Graph):
             tensor = self.create(PARAMETER, [], {"spec": spec}, name=name).outputs[0]
         self.inputs.append(tensor)
         return tensor
+
+    def place_of(self, parameter: Tensor) -> int:
+        """The place of a parameter among the others."""
+        place = self._places.get(parameter, len(self.inputs))
+        if place >= len(self.inputs) or self.inputs[place] is not parameter:
+            self._places = {tensor: place for place, tensor in enumerate(self.inputs)}
+        return self._places[parameter]
 
     def resolve(self, tensor: Tensor) -> Tensor:
         """What stands for a tensor here: a parameter, where it belongs to a graph around."""

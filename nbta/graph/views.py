@@ -7,6 +7,8 @@ operation and nothing else, so that it is true of whatever the operation is chan
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from nbta import shapes
+from nbta.errors import invalid
 from nbta.graph import graph as graphs
 from nbta.graph.graph import SubGraph, keep_live
 from nbta.graph.operation import Operation, Spec, Tensor
@@ -246,7 +248,8 @@ class Branch(NamedTuple):
         """Another result, for which each branch gives a tensor of its own."""
         for branch, tensor in zip(self.branches, ends, strict=True):
             branch.outputs.append(tensor)
-        self.op.outputs.append(Tensor(self.op, len(self.op.outputs), self.op.infer()[-1]))
+        spec = common_spec(*(tensor.spec for tensor in ends))
+        self.op.outputs.append(Tensor(self.op, len(self.op.outputs), spec))
         for branch in self.branches:
             branch.changed()
         return self.op.outputs[-1]
@@ -255,6 +258,17 @@ class Branch(NamedTuple):
         """Let a branch give another tensor, of the same kind, for a result."""
         branch.outputs[result.index] = end
         branch.changed()
+
+
+def common_spec(first: Spec, *others: Spec) -> Spec:
+    """Of a result that each branch gives with a spec of its own."""
+    shape = first.shape
+    for other in others:
+        if (other.dtype, other.kind) != (first.dtype, first.kind):
+            message = f"one branch gives {first} where another gives {other}; cast one of them"
+            raise invalid("branches", message)
+        shape = shapes.common(shape, other.shape)
+    return Spec(first.dtype, shape, first.kind)
 
 
 def is_loop(op: Operation) -> bool:
@@ -292,7 +306,7 @@ def arguments(op: Operation, body: SubGraph) -> list[Tensor]:
 
 def place_of(parameter: Tensor) -> int:
     """The place of a parameter among those of its body."""
-    return next(i for i, tensor in enumerate(parameter.graph.inputs) if tensor is parameter)
+    return parameter.graph.place_of(parameter)
 
 
 def variable_of(tensor: Tensor) -> Variable | None:

@@ -13,6 +13,7 @@ import read_code
 from generated_source import BOUNDED
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from llvmlite import ir
 from random_programs import programs
 
 import nbta
@@ -203,6 +204,20 @@ def test_a_refusal_has_no_block_of_its_own(units, monkeypatch):
     assert sum(block.terminator.opname == "ret" for block in blocks) == -(
         -101 // lowering.EXIT_WAYS
     )
+
+
+def test_another_variable_needs_no_look_at_those_before(monkeypatch):
+    """llvmlite looks through a block for the place before its last instruction."""
+    seen, before = [0], ir.IRBuilder.position_before
+
+    def counted(builder, instruction):
+        seen[0] += len(instruction.parent.instructions)
+        before(builder, instruction)
+
+    monkeypatch.setattr(ir.IRBuilder, "position_before", counted)
+    lines = "".join(f"    x{k} = W[{k % 9}]\n    x{k} = x{k} + 1\n" for k in range(100))
+    called(f"{HEAD}{lines}    return x99\n", [0] * 9)
+    assert seen[0] < 5000
 
 
 @pytest.mark.parametrize(

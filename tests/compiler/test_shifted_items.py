@@ -1,11 +1,13 @@
 """Items that an iteration reads ahead and later ones read again: one tape, if none changes."""
 
 import re
+from itertools import permutations
 
 import numpy as np
 import pytest
 
 import nbta
+from nbta.compiler import shifted_items
 
 
 def saved(slope):
@@ -272,3 +274,11 @@ def test_items_that_no_tape_links_stay_apart():
         return v[0] * v[1]
 
     hold(f, (vector(9), 0.7, 4), (vector(3), 0.4, 1), (vector(2), 0.4, 3))
+
+
+def test_pairs_are_of_one_array(monkeypatch):
+    """Of a thousand items of as many arrays there are none."""
+    monkeypatch.setattr(shifted_items, "array_read", lambda _, value: value[0])
+    items = [("a", 0), ("b", 0), ("a", 1), (None, 0), ("b", 1), (None, 1), ("a", 2), ("c", 0)]
+    wanted = [(p, q) for p, q in permutations(items, 2) if p[0] is not None and p[0] == q[0]]
+    assert list(shifted_items.pairs_of_an_array(None, items, lambda item: item)) == wanted

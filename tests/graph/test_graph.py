@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nbta
-from nbta.graph.graph import current
+from nbta.graph.graph import Names, current
 from nbta.graph.operation import Spec
 from nbta.graph.verifier import BrokenGraphError, verify
 
@@ -456,3 +456,18 @@ def test_graphs_are_threads_own(graph):
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(current).result() is None
     assert current() is graph
+
+
+def test_a_free_name_is_not_looked_for_from_the_first_again():
+    class Looked(dict):
+        times = 0
+
+        def __contains__(self, key):
+            self.times += 1
+            return super().__contains__(key)
+
+    names = Names()
+    names._used = used = Looked({f"a_{k}": 1 for k in range(1, 101)})
+    found = [names.unique("A") for _ in range(50)]
+    assert found == ["A", *(f"A_{k}" for k in range(101, 150))]
+    assert used.times < 200

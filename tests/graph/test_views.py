@@ -8,9 +8,11 @@ import pytest
 from tape_programs import run
 
 import nbta
+from nbta import shapes
 from nbta.compiler.program import extract, rebuild
 from nbta.graph.copying import copied
-from nbta.graph.graph import subgraphs, substitute
+from nbta.graph.graph import SubGraph, subgraphs, substitute
+from nbta.graph.operation import Spec
 from nbta.graph.verifier import verify
 from nbta.graph.views import (
     Branch,
@@ -20,6 +22,7 @@ from nbta.graph.views import (
     is_loop,
     origin,
     owners,
+    place_of,
     variable_of,
 )
 from nbta.ops.arrays.tensor_arrays import CREATE, LOOKUP, WRITE
@@ -235,3 +238,25 @@ def test_a_copy_follows_its_rule_into_bodies():
     assert first == pytest.approx([np.sin(np.sin(np.sin(0.5) * 0.5) * 0.5)])
     assert second == pytest.approx([np.cos(np.cos(np.cos(0.5) * 0.5) * 0.5)])
     assert [op.name for op in made.operations] == [op.name for op in program.operations]
+
+
+def test_places_of_parameters_are_those_that_they_have():
+    body = SubGraph(nbta.Graph(), "body")
+    first, second, third = (body.parameter(Spec(np.dtype(float), ())) for _ in range(3))
+    assert [place_of(tensor) for tensor in body.inputs] == [0, 1, 2]
+    body.inputs = [third, second]
+    assert [place_of(tensor) for tensor in (second, third)] == [1, 0]
+    body.inputs.insert(1, first)
+    assert [place_of(tensor) for tensor in (first, second, third)] == [1, 2, 0]
+
+
+def test_another_result_of_a_branch_needs_no_look_at_those_before(monkeypatch):
+    """A gradient adds a result for each value that it needs of a branch: there may be thousands."""
+    with nbta.Graph().as_default():
+        x = nbta.placeholder("float64", (None,))
+        several = nbta.cond(x[0] > 0.0, lambda: [x * k for k in range(20)], lambda: [x + 1.0] * 20)
+        case, looks, common = Branch(several[0].op), [], shapes.common
+        monkeypatch.setattr(shapes, "common", lambda *of: looks.append(of) or common(*of))
+        result = case.add_result(case.ends(0))
+    assert len(looks) == 1
+    assert result.spec == several[0].spec

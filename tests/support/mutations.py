@@ -149,8 +149,8 @@ FAULTS = [
     Fault(
         "passes",
         "variables that a condition asks for are left out",
-        "in used} | asked",
-        "in used} | {0}",
+        "results | 1 | self.of(loop.cond)[0]",
+        "results | 1",
         "passes golden_graph",
     ),
     Fault(

@@ -9,13 +9,11 @@ from collections import defaultdict
 
 import numpy as np
 
-from nbta import shapes
-from nbta.errors import invalid
 from nbta.graph.dependence import dependence
 from nbta.graph.graph import at_line, current, unify
 from nbta.graph.labels import call_after
-from nbta.graph.operation import DATA, NO_FACTS, Spec
-from nbta.graph.views import Branch
+from nbta.graph.operation import DATA, NO_FACTS
+from nbta.graph.views import Branch, common_spec
 from nbta.ops.core.arithmetic import where
 from nbta.ops.core.dispatch import (
     CONSTANT,
@@ -32,17 +30,7 @@ from nbta.ops.loops.residuals import empty_tape
 
 def _infer(index, *specs, branches, facts=NO_FACTS):
     results = [[tensor.spec for tensor in branch.outputs] for branch in branches]
-    return tuple(_either(*specs) for specs in zip(*results, strict=True))
-
-
-def _either(first, *others):
-    shape = first.shape
-    for other in others:
-        if (other.dtype, other.kind) != (first.dtype, first.kind):
-            message = f"one branch gives {first} where another gives {other}; cast one of them"
-            raise invalid("branches", message)
-        shape = shapes.common(shape, other.shape)
-    return Spec(first.dtype, shape, first.kind)
+    return tuple(common_spec(*specs) for specs in zip(*results, strict=True))
 
 
 def choose(index, branches):
