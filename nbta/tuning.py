@@ -602,6 +602,14 @@ LONGEST_VERSION = _row(
     500, "statements", "runtime.loop_versions",
     "Of a loop that is copied, at most: the copy is compiled, too.",
 )  # fmt: skip
+LONGEST_INLINED = _row(
+    300, "statements of Numba's", "runtime.inlining",
+    "Of a function that is put into a loop that calls it: about 60 lines.",
+)  # fmt: skip
+MOST_INLINED = _row(
+    1000, "statements of Numba's", "runtime.inlining",
+    "That come into one function: they are compiled there once more.",
+)  # fmt: skip
 FIRST_RESERVE = _row(
     1 << 30, "bytes of address space", "runtime.buffers",
     "Of the first mapped buffer of a growing array: memory only where it is written.",

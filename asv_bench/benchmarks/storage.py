@@ -289,8 +289,39 @@ def look_vectors(values, states, total):
     return -1
 
 
+@njit(cache=True)
+def scalar_of(array, i):
+    """One element, for a loop that calls this."""
+    return array[i]
+
+
+@njit(cache=True)
+def call_nbta_scalars(array, n):
+    """Sum of all elements, by another function."""
+    total = 0.0
+    for i in range(n):
+        total += scalar_of(array, i)
+    return total
+
+
+@njit(cache=True)
+def add_vector(array, i, total):
+    """Add one element to ``total``, for a loop that calls this."""
+    element = array[i]
+    for k in range(len(total)):
+        total[k] += element[k]
+
+
+@njit(cache=True)
+def call_nbta_vectors(array, n, total):
+    """Add all elements to ``total``, by another function."""
+    for i in range(n):
+        add_vector(array, i, total)
+
+
 _LOOKS = {
     "ta[i]": (look_nbta_scalars, look_nbta_vectors),
+    "ta[i] in a callee": (call_nbta_scalars, call_nbta_vectors),
     "for v in ta": (iterate_nbta_scalars, iterate_nbta_vectors),
 }
 

@@ -24,6 +24,8 @@ from nbta.runtime.numba_private import ir
 
 #: How a look or a read gives a view.
 COUNTED, BORROWED, STEADY = range(3)
+#: Names of one look's views that are followed, so that many looks take time in proportion.
+MOST_NAMES = 64
 #: Expressions whose result may hold what they are given.
 _HOLDING = {
     "cast", "getattr", "getitem", "getiter", "iternext", "pair_first", "pair_second",
@@ -133,6 +135,21 @@ class Views:
                     most[key] = most[name, group]
                     work.append(key)
         return {id(found): most[found.target.name, group] for found, group in self.found}
+
+    def replaces(self, statement, live):
+        """Whether no earlier view of a look is in use when it gives another one.
+
+        ``live`` are the names that are live after each. False for a view of very many names.
+        """
+        target = statement.target.name
+        names, work = set(), [target]
+        while work and len(names) < MOST_NAMES:
+            name = work.pop()
+            if name not in names:
+                names.add(name)
+                work += self.flows[name]
+        before = (live[id(statement)] - {target}) | self.used(statement)
+        return not work and names.isdisjoint(before)
 
     def most_while_live(self, live):
         """What is true of each variable by itself, for each group whose views it may hold."""

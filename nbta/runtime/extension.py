@@ -16,6 +16,7 @@ variable first, and calls with ``*arguments``, are left as they are: right, and 
 
 import hashlib
 import inspect
+from collections import Counter
 from functools import cache, partial
 
 from llvmlite import ir
@@ -426,7 +427,8 @@ class _DirectMethodCalls(Rewrite):
         if not any(isinstance(kind, TensorArrayType) for kind in typemap.values()):
             return False
         self.block, self.typemap, self.calltypes = block, typemap, calltypes
-        self.calls = [pair for pair in _method_calls(block) if self._is_ours(pair[0].value)]
+        pairs = _method_calls(block, self.uses)
+        self.calls = [pair for pair in pairs if self._is_ours(pair[0].value)]
         return bool(self.calls)
 
     def _is_ours(self, getattr_expr):
@@ -461,16 +463,26 @@ class _DirectMethodCalls(Rewrite):
     def __init__(self, state):
         super().__init__(state)
         self.typingctx = state.typingctx
+        statements = (one for block in state.func_ir.blocks.values() for one in block.body)
+        self.uses = Counter(
+            variable.name
+            for one in statements
+            if not isinstance(one, numba_ir.Del)
+            for variable in one.list_vars()
+        )
 
 
-def _method_calls(block):
-    """Pairs of a method's lookup and its one call, both in this block."""
+def _method_calls(block, uses):
+    """Pairs of a method's lookup and its one call, both in this block.
+
+    ``uses`` counts the statements' uses of all variables, assignments among them.
+    """
     lookups = {}
     for statement in block.find_insts(numba_ir.Assign):
         value = statement.value
         if not isinstance(value, numba_ir.Expr):
             continue
-        if value.op == "getattr" and statement.target.name.startswith("$"):
+        if value.op == "getattr" and uses[statement.target.name] == 2:
             lookups[statement.target.name] = statement
         elif value.op == "call" and value.func.name in lookups and value.vararg is None:
             yield lookups.pop(value.func.name), statement

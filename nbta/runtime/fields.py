@@ -17,9 +17,9 @@ from functools import cache
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, models, register_model
+from numba.extending import intrinsic, models, register_jitable, register_model
 
-from nbta.runtime.memory import INT64, build_array
+from nbta.runtime.memory import INT64, build_array, release
 from nbta.runtime.numba_private import cgutils
 from nbta.runtime.store import FIELD
 from nbta.shapes import MAX_RANK
@@ -218,6 +218,55 @@ def set_count(typingctx, counter, value):
         return context.get_dummy_value()
 
     return types.void(counter, types.int64), codegen
+
+
+# Copies of elements that borrowed looks make where they cannot give a view.
+
+
+class ScratchType(types.Type):
+    """Where a look keeps the owner of its last copy, until the next one or the function's end."""
+
+    def __init__(self):
+        super().__init__("nbta.Scratch")
+
+
+SCRATCH = ScratchType()
+
+
+@register_model(ScratchType)
+class _ScratchModel(models.PrimitiveModel):
+    def __init__(self, manager, kind):
+        super().__init__(manager, kind, INT64.as_pointer())
+
+
+@intrinsic
+def new_scratch(typingctx):
+    """An empty place, in a function that looks."""
+
+    def codegen(context, builder, sig, args):
+        return cgutils.alloca_once(builder, INT64)
+
+    return SCRATCH(), codegen
+
+
+@intrinsic
+def exchange(typingctx, scratch, owner):
+    """Put an owner into a place; the one that was there."""
+
+    def codegen(context, builder, sig, args):
+        before = builder.load(args[0])
+        builder.store(args[1], args[0])
+        return before
+
+    return types.int64(scratch, types.int64), codegen
+
+
+@register_jitable
+def empty(scratch):
+    """Give back what is in a place, at the end of a function."""
+    owner = exchange(scratch, 0)
+    if owner:
+        release(owner)
 
 
 # Blocks.

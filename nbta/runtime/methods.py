@@ -59,9 +59,11 @@ from nbta.runtime.extension import (
 )
 from nbta.runtime.failures import call_kernel, raise_failure, refusal
 from nbta.runtime.fields import (
+    ScratchType,
     address_of_store,
     count_of,
     element_reader,
+    exchange,
     field,
     promoter_of,
     reload,
@@ -1674,7 +1676,7 @@ def _item_look(array):
     itemsize = item_bytes(array.dtype)
 
     @fast
-    def look(store, index):
+    def look(store, index, scratch):
         slot = index + field(store, FIELD.size) if index < 0 else index
         if is_of_rank(store) and is_value(store, slot):
             return load_item(field(store, FIELD.data) + slot * itemsize)
@@ -1693,7 +1695,51 @@ def hold_owner(owner):
 
 
 @cache
-def _element_look(array, way):
+def _scratch_look(array):
+    """A function ``(store, index, scratch)`` that copies an element; where the copy is."""
+    code, check = code_of(array.dtype), rank_check(array, rq.LOOK)
+
+    @register_jitable
+    def copy_of(store, index, scratch):
+        check(store)
+        words = new_request()
+        ask_kernel(settings.STORAGE_ENTRY, rq.LOOK, store, index, code, words)
+        mem.release(exchange(scratch, mem.load_int(words + 8 * rq.OWNER)))
+        return mem.load_int(words + 8 * rq.RESULT)
+
+    return copy_of
+
+
+@cache
+def _copied_element(array, scratched):
+    """A function ``(store, index, scratch)`` that gives a copy of an element.
+
+    Where a scratch place has the copy, the array counts no references: its owner is then the same
+    on every path of a look, none, so that LLVM sees that there is nothing to count.
+    """
+    if not scratched:
+        slow = slow_read(array, rq.LOOK, array.ndim, code_of(array.dtype))
+
+        @fast
+        def counted(store, index, scratch):
+            element = slow(address_of_store(store), index)
+            reload(store)
+            return element
+
+        return counted
+    element_of, copy_of = element_reader(array.dtype, array.ndim), _scratch_look(array)
+
+    @fast
+    def borrowed(store, index, scratch):
+        address = copy_of(address_of_store(store), index, scratch)
+        reload(store)
+        return element_of(store, 0, address)
+
+    return borrowed
+
+
+@cache
+def _element_look(array, way, scratched):
     """Look at an element of a uniform array.
 
     A view of what can neither change nor be cleared, or, where that is known not to happen while
@@ -1701,8 +1747,7 @@ def _element_look(array, way):
     """
     view = _view_of(array, hold_owner if way == COUNTED else None)
     steady = way == STEADY
-    slow = slow_read(array, rq.LOOK, array.ndim, code_of(array.dtype))
-    is_of_rank = _is_of_rank(array)
+    copied, is_of_rank = _copied_element(array, scratched), _is_of_rank(array)
 
     @fast
     def stays(store):
@@ -1711,24 +1756,24 @@ def _element_look(array, way):
         )
 
     @fast
-    def look(store, index):
+    def look(store, index, scratch):
         slot = index + field(store, FIELD.size) if index < 0 else index
         if is_of_rank(store) and likely(stays(store)) and is_value(store, slot):
             return view(store, slot)
-        element = slow(address_of_store(store), index)
-        reload(store)
-        return element
+        return copied(store, index, scratch)
 
     return look
 
 
-def _look_of(ta, index, way=COUNTED):
-    """What looks at a slot: ``(store, index)``."""
+def _look_of(ta, index, way=COUNTED, scratch=None):
+    """What looks at a slot: ``(store, index, scratch)``; ``scratch`` is the type of the last."""
     check_index("getitem", index)
     require_rank("getitem", ta)
     if not ta.uniform:
-        return _only_slow_read(slow_read(ta, rq.LOOK, ta.ndim, code_of(ta.dtype)))
-    return _item_look(ta) if ta.ndim == 0 else _element_look(ta, way)
+        return _copied_element(ta, False)
+    if ta.ndim == 0:
+        return _item_look(ta)
+    return _element_look(ta, way, isinstance(scratch, ScratchType))
 
 
 @overload(operator.getitem, jit_options=inlined)
@@ -1736,7 +1781,7 @@ def _getitem(ta, index):
     if not isinstance(ta, TensorArrayType):
         return None
     look, promote = _look_of(ta, index), promoter_of(ta)
-    return lambda ta, index: look(promote(store_fields(ta)), np.int64(index))
+    return lambda ta, index: look(promote(store_fields(ta)), np.int64(index), None)
 
 
 # Steps of a loop over an array whose fields are promoted.
@@ -1777,20 +1822,20 @@ def _define_views(way):
         return lambda fields, ta, index, dtype=None, name=None: read(fields, np.int64(index))
 
     @promoted_function("getitem", way)
-    def promoted_getitem(fields, ta, index):
-        look = _look_of(ta, index, way)
-        return lambda fields, ta, index: look(fields, np.int64(index))
+    def promoted_getitem(fields, ta, index, scratch=None):
+        look = _look_of(ta, index, way, scratch)
+        return lambda fields, ta, index, scratch=None: look(fields, np.int64(index), scratch)
 
     @promoted_function("next", way)
-    def promoted_next(fields, ta, counter, more):
-        look, nothing = _look_of(ta, types.int64, way), _nothing(ta)
+    def promoted_next(fields, ta, counter, more, scratch=None):
+        look, nothing = _look_of(ta, types.int64, way, scratch), _nothing(ta)
 
-        def implementation(fields, ta, counter, more):
+        def implementation(fields, ta, counter, more, scratch=None):
             if not more:
                 return nothing(fields)
             index = count_of(counter)
             set_count(counter, index + 1)
-            return look(fields, index)
+            return look(fields, index, scratch)
 
         return implementation
 

@@ -186,7 +186,7 @@ ir = _private(
     "numba.core.ir",
     "rewrites look at, and make, statements of users' functions",
     "as of the rewrites",
-    "Assign Block Const Del Expr FreeVar Global Inst Jump Print Terminator Var Yield",
+    "Assign Block Const Del Expr FreeVar Global Inst Jump Print Return Terminator Var Yield",
 )
 Rewrite = _private(
     "numba.core.rewrites.Rewrite",
@@ -202,6 +202,20 @@ RewriteArrayOfConsts = _private(
     "numba.core.inline_closurecall.RewriteArrayOfConsts",
     "registers Numba's last rewrite when its module is imported",
     "loops over arrays would have no versions without checks, which the last rewrite makes",
+)
+InlineWorker = _private(
+    "numba.core.inline_closurecall.InlineWorker",
+    "puts functions that a loop calls with an array into the loop",
+    "such a loop would take five times as long as one without the call",
+    "inline_ir run_untyped_passes",
+)
+Compiler = _private(
+    "numba.core.compiler.Compiler",
+    "tells functions that Numba compiles in its usual way from others",
+    "as of InlineWorker",
+)
+Flags = _private(
+    "numba.core.compiler.Flags", "compares the options of two functions", "as of InlineWorker"
 )
 mark_try_block = _private(
     "numba.core.unsafe.eh.mark_try_block",

@@ -30,7 +30,18 @@ from nbta.runtime.extension import (
     promoted_functions,
     store_fields,
 )
-from nbta.runtime.fields import COUNTER, PROMOTERS, PromotedType, new_counter, part, reload
+from nbta.runtime.fields import (
+    COUNTER,
+    PROMOTERS,
+    SCRATCH,
+    PromotedType,
+    empty,
+    new_counter,
+    new_scratch,
+    part,
+    reload,
+)
+from nbta.runtime.inlining import Inlining
 from nbta.runtime.loop_versions import LOOKS, Site, add_versions
 from nbta.runtime.numba_private import (
     Rewrite,
@@ -76,7 +87,7 @@ def _is_inert(kind):
 
 
 #: Rewrites that are registered when they are imported, and so before the one here.
-_EARLIER_REWRITES = (RewriteArrayOfConsts,)
+_EARLIER_REWRITES = (RewriteArrayOfConsts, Inlining)
 
 
 class _Group:
@@ -163,7 +174,12 @@ class _Function:
         # Where a root makes an array anew, no other name of its group may hold an older one.
         groups = [group for group in groups if not group.others & live[id(group.assignment)]]
         self.begin_iterations(found, groups, live)
-        self.ways = views.decided(live)
+        self.ways, self.scratches = views.decided(live), []
+        self.replacing = {
+            id(statement)
+            for statement, _ in views.found
+            if self.ways[id(statement)] != COUNTED and views.replaces(statement, live)
+        }
         for group in groups:
             target = group.assignment.target
             group.block = self.variable(target.scope, PromotedType(group.ndim), target.loc)
@@ -173,6 +189,7 @@ class _Function:
                 for statement in block.body
                 for new in self.rewritten(statement, groups, live[id(statement)])
             ]
+        self.keep_scratches()
         if self.sites and self.is_last:
             # Numba's list of blocks is that of before the rewrites, and takes no further ones.
             self.func_ir.blocks = self.blocks = dict(self.blocks)
@@ -379,7 +396,7 @@ class _Function:
             kinds = (self.typemap[group.block.name], *old.args[: len(value.args)])
         else:
             index = value.index if value.op == "getitem" else value.index_var
-            given, keywords = [group.block, value.value, index], ()
+            given, keywords = [group.block, value.value, index, *self.scratch(statement)], ()
             kinds = tuple(self.typemap[variable.name] for variable in given)
         key = (name, self.ways.get(id(statement), COUNTED)) if name in LOOKS else name
         function = promoted_functions[key]
@@ -401,12 +418,31 @@ class _Function:
         else:
             way = self.ways.get(id(statement), COUNTED)
             function, result = promoted_functions["next", way], statement.target
-            given.append(more)
+            given += [more, *self.scratch(statement)]
         return self.call(function, given, statement.loc, result=result)[1]
+
+    def scratch(self, statement):
+        """The place for copies of a look whose views are borrowed one after another, if it is."""
+        if id(statement) not in self.replacing:
+            return []
+        self.scratches.append(self.variable(statement.target.scope, SCRATCH, statement.loc))
+        return self.scratches[-1:]
+
+    def keep_scratches(self):
+        """Make places for copies where the function begins, and give them back at its ends."""
+        if not self.scratches:
+            return
+        entry = self.blocks[self.cfg.entry_point()]
+        for scratch in self.scratches:
+            entry.body[:0] = self.call(new_scratch, [], scratch.loc, result=scratch)[1]
+        for block in self.blocks.values():
+            if isinstance(block.body[-1], ir.Return):
+                for scratch in self.scratches:
+                    block.body[-1:-1] = self.call(empty, [scratch], scratch.loc)[1]
 
     def call(self, function, given, loc, keywords=(), kinds=None, result=None):
         """The variable of a call's result, and statements that call a function."""
-        scope = given[0].scope
+        scope = (result or given[0]).scope
         kind = self.context.resolve_value_type(function)
         kinds = kinds or tuple(self.typemap[variable.name] for variable in given)
         named = {name: self.typemap[variable.name] for name, variable in keywords}

@@ -9,6 +9,7 @@ import re
 import numpy as np
 import pytest
 from numba import njit, objmode, prange
+from numba.core.runtime import _nrt_python, rtsys
 
 import nbta
 from nbta.errors import NbtaError
@@ -263,6 +264,65 @@ def calling(callee):
 def test_callees(callee, error):
     result, _ = same(calling(callee), lambda: (growing(clear_after_read=True), 20), 1)
     assert error is None or error in result
+
+
+@njit
+def put(a, i, value=2.0):
+    """Functions that loops call become part of them."""
+    if i % 3 == 0:
+        return 0.0
+    for _ in range(i % 2):
+        a.write(i, value + i)
+    return -value
+
+
+@njit
+def put_and_look(a, i, value):
+    """With an argument by name, and one of another type."""
+    total = put(a, value=value, i=i)
+    return total + (a[i] if i % 3 and i % 2 else 0)
+
+
+@njit
+def to_the_end(a, i):
+    """A function that calls itself remains one."""
+    return a[i] if i >= a.size() - 1 else to_the_end(a, i + 1)
+
+
+@njit(error_model="numpy")
+def quotient(a, i):
+    """As does one with options of its own."""
+    return a[1] / (i - i)
+
+
+@njit
+def is_refused(a, i):
+    """And one that catches exceptions."""
+    try:
+        a.write(i, 0.0)
+    except Exception:
+        return 1.0
+    return 0.0
+
+
+def called_in_loop(a, n, again):
+    """Calls of each of them; an error where the slots are written again."""
+    total = 0.0
+    for i in range(n):
+        total += put_and_look(a, i, i + 1) + put(a, i + 3 * n, 1.5) + to_the_end(a, n)
+        if a[1] != 0.0:
+            total += (1.0 if quotient(a, i) > 1e300 else 0.0) + is_refused(a, i)
+    for i in range(again):
+        put_and_look(a, i, 1)
+    return total
+
+
+@pytest.mark.slow  # Numba takes a minute for it
+def test_inlined_callees():
+    program = njit(called_in_loop)
+    same(program, lambda: (sized(40), 8, 0), 1)
+    result, _ = same(program, lambda: (sized(40), 8, 8), 1)
+    assert "slot 1 holds a value" in result
 
 
 @njit
@@ -691,6 +751,21 @@ def summed_meanwhile(g, n):
 
 
 @njit
+def compared(a, n):
+    """Earlier views of a look are in use when it gives another one."""
+    total, last, other = 0.0, a[0], a[1]
+    for i in range(n):
+        element, second = a[i], a[i // 2]
+        for k in range(len(element)):
+            total += (element[k] - last[k]) * (i + 1) + second[k] * other[k]
+        other, last = last, element
+    for element in a:
+        total += element[0] * last[1]
+        last = element
+    return total
+
+
+@njit
 def handed_out(n):
     """Views that outlive the arrays that they are of."""
     kept = np.zeros(2)
@@ -709,6 +784,27 @@ def test_borrowed_views():
     same(changed_meanwhile, lambda: (sized(6, shape=(2,)), 6), 1)
     same(changed_meanwhile, lambda: (sized(6, shape=(2,), clear_after_read=True), 6), 1)
     same(summed_meanwhile, lambda: (sized(3, shape=(2,)).grad("borrowed"), 7), 1)
+
+
+@pytest.mark.slow  # Numba takes half a minute for it
+def test_views_one_after_another():
+    """Of slots that are not written too, whose zeros each look copies; no copy is left over."""
+
+    def make():
+        array = sized(9, shape=(2,), clear_after_read=True)
+        for i in range(0, 9, 2):
+            array.write(i, np.array([1.0 + i, 2.0 * i]))
+        return array, 9
+
+    same(compared, make, 1)
+    arguments = make()
+    compared(*arguments)
+    _nrt_python.memsys_enable_stats()
+    before = rtsys.get_allocation_stats()
+    compared(*arguments)
+    after = rtsys.get_allocation_stats()
+    _nrt_python.memsys_disable_stats()
+    assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free > 0
 
 
 def test_views_that_outlive_their_arrays():
