@@ -466,6 +466,8 @@ def take_apart(value, places=(), frame=None) -> None:
     """
     found = {id(each): each for each in objects_in(value)}
     found |= {id(each): each for each in containers_in(value) if not (frame and frame.made(each))}
+    if not found:  # as for each of thousands of numbers
+        return
     current().root.cache.setdefault(_APART, {}).update(found)
     for place in places:
         if id(place.owner) in found:

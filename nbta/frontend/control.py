@@ -2613,7 +2613,7 @@ class _Loop:
         if again:
             raise Again
         for i in self._carried:
-            parts = [end[i], *relatives(end[i])]
+            parts = end[i], *relatives(end[i])
             take_apart(parts, (place for place, _ in frame.places.values()), frame)
             copies = _copies(end[i])
             if not set(copies) <= set(self._copied.get(i, ())):

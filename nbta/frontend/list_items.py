@@ -1,7 +1,8 @@
 """Items of Python's lists at places that only the run knows.
 
 A list that no loop of the graph makes longer stays Python's: its items are chosen one by one, so
-that each operation takes as long as the list. Loops carry numbers that are assigned as one tensor.
+that each operation takes as long as the list. Loops carry numbers that are assigned as one tensor,
+and capture numbers that are read as one (`nbta.frontend.native.together`).
 """
 
 from __future__ import annotations

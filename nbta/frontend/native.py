@@ -14,6 +14,7 @@ from nbta.frontend.python_integers import stored
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.core.checks import checked
+from nbta.ops.core.dimensions import outside
 from nbta.ops.core.dispatch import OF_NUMPY, nearest, sensible, strange
 from nbta.ops.core.numpy_arguments import check_choices
 from nbta.ops.core.shaping import cast, shape_of
@@ -85,7 +86,21 @@ def together(values):
         return plain(values)
     if is_known(values):
         return as_plain("value", plain(values))
-    return stack([together(v) if isinstance(v, list | tuple) else _item(plain(v)) for v in values])
+    items = [together(v) if isinstance(v, list | tuple) else _item(plain(v)) for v in values]
+    return _stacked(items)
+
+
+def _stacked(items):
+    """Items as an array, in the innermost graph that has one: loops capture the array alone."""
+    origins = [outside(item) if isinstance(item, Tensor) else item for item in items]
+    graphs = {item.graph for item in origins if isinstance(item, Tensor)}
+    around = current()
+    while around is not None and around not in graphs:
+        around = getattr(around, "outer", None)
+    if around in (None, current()):
+        return stack(items)
+    with around.as_default(), around.control_dependencies(None):
+        return stack(origins)
 
 
 def _item(value):

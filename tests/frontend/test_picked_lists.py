@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import nbta
+from nbta.graph.graph import everything
 from nbta.testing import check_grads
 
 X = np.array([0.11, 0.43, 0.81, 0.93, 0.22, 0.64])
@@ -395,6 +396,27 @@ def test_long_lists_and_large_tables(f, count):
     along = np.cos(np.arange(count))
     slope = (f(x + 1e-6 * along) - f(x - 1e-6 * along)) / 2e-6
     assert gradient @ along == pytest.approx(slope, rel=1e-6)
+
+
+def turns(x, steps):
+    total = 0.0
+    for t in range(steps):
+        for i in range(len(x)):
+            for j in range(len(x)):
+                total += x[i] * x[j - t % 2]
+    return total
+
+
+def test_loops_take_the_numbers_of_a_list_as_one_array():
+    """And so do their gradients: three loops add to no number of the list by itself."""
+    x, function = [0.25 * k for k in range(40)], nbta.value_and_grad(turns, compiled=False)
+    value, gradient = function(x, 3)
+    assert value == pytest.approx(turns(x, 3), rel=1e-12)
+    up, down = ([*x[:7], x[7] + h, *x[8:]] for h in (1e-6, -1e-6))
+    assert gradient[7] == pytest.approx((turns(up, 3) - turns(down, 3)) / 2e-6, rel=1e-6)
+    loops = [op for op in everything(function.traced()[0]) if op.type == "While"]
+    assert len(loops) >= 2
+    assert max(len(op.inputs) for op in loops) < 20
 
 
 class Tables:
