@@ -94,12 +94,14 @@ def _stacked(items):
     """Items as an array, in the innermost graph that has one: loops capture the array alone."""
     origins = [outside(item) if isinstance(item, Tensor) else item for item in items]
     graphs = {item.graph for item in origins if isinstance(item, Tensor)}
-    around = current()
-    while around is not None and around not in graphs:
+    around, having = current(), []
+    while around is not None:
+        having += [around] if around in graphs else []
         around = getattr(around, "outer", None)
-    if around in (None, current()):
+    # A gradient also has values of iterations, whose graphs are not around it.
+    if not having or having[0] is current() or len(having) < len(graphs):
         return stack(items)
-    with around.as_default(), around.control_dependencies(None):
+    with having[0].as_default(), having[0].control_dependencies(None):
         return stack(origins)
 
 
