@@ -19,9 +19,10 @@ from nbta.ops.functions import __all__ as functions
 #: Parts of other operations: they have no function of their own, and are shown where those are.
 PARTS = {
     "AddSaved", "AddShadows", "After", "AlongEigenvalues", "AlongSingularValues", "Assert", "Await",
-    "ByEigenvalues", "BySingularValues", "DynamicAddSlice", "GradientIteration", "Parameter",
-    "Print", "ReducedResolvent", "ReducedResolventOfPairs", "RestoreRows", "Separation", "Shadow",
-    "TruePlaces",
+    "ByEigenvalues", "BySingularValues", "CholeskyTangent", "Complex", "CorrelateOfAdjoints",
+    "DynamicAddSlice", "EinsumOfAdjoints", "FillAround", "Fold", "GradientIteration",
+    "MatMulOfAdjoints", "Mirror", "OuterOfAdjoints", "Parameter", "Print", "ReducedResolvent",
+    "ReducedResolventOfPairs", "RestoreRows", "Separation", "Shadow", "TruePlaces",
 }  # fmt: skip
 MODULES = [
     importlib.import_module(info.name)
@@ -80,7 +81,12 @@ def examples():
         yield from (t for t in finder.find(module, extraglobs=globs) if t.examples)
 
 
-@pytest.mark.slow  # all doctests run once more
+def test_parts_of_operations_have_no_function():
+    public = {name.replace("_", "").lower() for name in (*functions, *vars(nbta.raw_ops))}
+    assert public.isdisjoint(map(str.lower, PARTS))
+    assert set(TABLE) >= PARTS
+
+
 def test_every_operation_is_shown_in_a_doctest(shown):
     assert set(TABLE) - shown - PARTS == set()
 
