@@ -15,7 +15,7 @@ from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.core.checks import checked
 from nbta.ops.core.dimensions import outside
-from nbta.ops.core.dispatch import OF_NUMPY, nearest, sensible, strange
+from nbta.ops.core.dispatch import OF_NUMPY, as_tensor, nearest, sensible, strange
 from nbta.ops.core.numpy_arguments import check_choices
 from nbta.ops.core.shaping import cast, shape_of
 from nbta.ops.indexing.joining import stack
@@ -91,18 +91,22 @@ def together(values):
 
 
 def _stacked(items):
-    """Items as an array, in the innermost graph that has one: loops capture the array alone."""
+    """Items as an array, made once in the innermost graph of one: loops capture that alone."""
     origins = [outside(item) if isinstance(item, Tensor) else item for item in items]
     graphs = {item.graph for item in origins if isinstance(item, Tensor)}
     around, having = current(), []
     while around is not None:
         having += [around] if around in graphs else []
         around = getattr(around, "outer", None)
-    # A gradient also has values of iterations, whose graphs are not around it.
-    if not having or having[0] is current() or len(having) < len(graphs):
-        return stack(items)
-    with having[0].as_default(), having[0].control_dependencies(None):
-        return stack(origins)
+    if not having or len(having) < len(graphs):
+        return stack(items)  # a gradient has values of iterations, whose graphs are not around it
+    graph = having[0]
+    with graph.as_default(), graph.control_dependencies(None):
+        tensors = list(map(as_tensor, origins))
+        key = ("together", *tensors)
+        if key not in graph.cache:
+            graph.cache[key] = stack(tensors)
+    return graph.cache[key]
 
 
 def _item(value):

@@ -414,7 +414,9 @@ def test_loops_take_the_numbers_of_a_list_as_one_array():
     assert value == pytest.approx(turns(x, 3), rel=1e-12)
     up, down = ([*x[:7], x[7] + h, *x[8:]] for h in (1e-6, -1e-6))
     assert gradient[7] == pytest.approx((turns(up, 3) - turns(down, 3)) / 2e-6, rel=1e-6)
-    loops = [op for op in everything(function.traced()[0]) if op.type == "While"]
+    found = list(everything(function.traced()[0]))
+    assert sum(op.type == "Stack" and len(op.inputs) == 40 for op in found) == 1
+    loops = [op for op in found if op.type == "While"]
     assert len(loops) >= 2
     assert max(len(op.inputs) for op in loops) < 20
 
