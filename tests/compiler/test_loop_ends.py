@@ -114,8 +114,12 @@ def compare(seed, lengths, machine_code, drawn=drawn):
                 assert found == expected, (seed, n)
                 continue
             assert not isinstance(found, str), (seed, n)
-            np.testing.assert_allclose(found, expected, rtol=1e-12, err_msg=f"{seed}, {n}")
-            np.testing.assert_allclose(found[0], f(x), rtol=1e-12, err_msg=f"{seed}, {n}")
+            # An entry that is a small difference of large terms has the rounding of the terms:
+            # op by op one of 0.0103 beside 971 is 1.3e-14 off, compiled 2e-15 (seed 82).
+            rounding = np.finfo(float).eps * np.max(np.abs(expected))
+            where = f"{seed}, {n}"
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=rounding, err_msg=where)
+            np.testing.assert_allclose(found[0], f(x), rtol=1e-12, err_msg=where)
 
 
 @pytest.mark.slow_but_every(4)
