@@ -20,7 +20,7 @@ from nbta.structure import leaves
 _NOTED, _LINES, _MISSED = "values that nobody reads", "lines to compute", "lines to compute yet"
 _PASSED_BY = "arrays whose items were taken as what was put there"
 _REPEATED = "what is traced was traced before, for the same values"
-_ROWS = "bodies of rows, which copies of them compute"
+_BODIES = "bodies that no operation has, though what they take is taken"
 
 
 def note(line, tensors) -> None:
@@ -87,7 +87,13 @@ def is_repeated() -> bool:
 
 def note_row(body) -> None:
     """Note a body of a row: what it takes, the copies that compute its results take."""
-    current().root.cache.setdefault(_ROWS, []).append(body)
+    current().root.cache.setdefault(_BODIES, []).append(body)
+
+
+def note_blocks(condition, blocks) -> None:
+    """Note the blocks of a branch that gives nothing, or picks: no operation has them."""
+    note(here(), [condition])
+    current().root.cache.setdefault(_BODIES, []).extend(blocks)
 
 
 def replace(old, new) -> None:
@@ -114,14 +120,14 @@ def look_for_missed(results) -> None:
     and does not take a trace of the whole function for each of them.
     """
     cache, known = current().root.cache, set()
-    noted, rows = [*cache.pop(_NOTED, ())], cache.pop(_ROWS, [])
+    noted, bodies = [*cache.pop(_NOTED, ())], set(cache.pop(_BODIES, ()))
     noted += [(line, [array], again) for array, (line, again) in cache.pop(_PASSED_BY, {}).items()]
     if noted:
-        needed = [*leaves(results), *(each for body in rows for each in body.outputs)]
+        needed = [*leaves(results), *(each for body in bodies for each in body.outputs)]
         _new(known, [leaf for leaf in needed if isinstance(leaf, Tensor)])
     missed, missed_again, repeated = set(), set(), set()
     for line, tensors, again in noted:
-        run = [tensor for tensor in tensors if _is_run(tensor.graph, rows)]
+        run = [tensor for tensor in tensors if _is_run(tensor.graph, bodies)]
         if again and run:
             repeated.add(line)
         if any(each.op.record.may_miss(each.op) for each in _new(known, run)):
@@ -129,10 +135,10 @@ def look_for_missed(results) -> None:
     cache.setdefault(_MISSED, set()).update(missed - (repeated - missed_again))
 
 
-def _is_run(graph, rows):
+def _is_run(graph, bodies):
     """Whether a graph is run: loops and branches are traced until all is known of them."""
     while isinstance(graph, SubGraph):
-        if graph.owner is None and not any(graph is body for body in rows):
+        if graph.owner is None and graph not in bodies:
             return False
         graph = graph.outer
     return True

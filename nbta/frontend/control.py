@@ -880,6 +880,8 @@ def _both_blocks(pred, then, orelse, names, get, set_, else_first=False, known=f
             return _both_blocks(pred, then, orelse, *state, else_first, known | places.keys())
         merged = _Merge(as_tensor(pred), entry, names, outcomes, branches)
         values = joined_branches("if", as_tensor(pred), branches, LABELS, merged.columns, scope)
+    if branches[0].owner is None:
+        awaited.note_blocks(as_tensor(pred), branches)
     for outcome in outcomes:
         for iterator in outcome.frame.taken.values():
             note_taken(iterator, True)

@@ -582,6 +582,11 @@ class Columns:
     def __init__(self, kind, columns):
         self.kind, self.columns = kind, columns
 
+    @property
+    def lists(self):
+        """The lists that hold the items."""
+        return self.columns
+
     def append(self, value):
         """Add a tuple."""
         for column, part in self._parts(value):
@@ -625,6 +630,11 @@ class Rows(Columns):
     def __init__(self, columns, numbers):
         super().__init__(list, columns)
         self.numbers = numbers
+
+    @property
+    def lists(self):
+        """The lists that hold the items."""
+        return (*self.columns, self.numbers)
 
     def _parts(self, value):
         if isinstance(value, Row) and value.numbers is self.numbers:
@@ -713,6 +723,15 @@ class Lost(Listing):
             f"that one was assigned; read it as an item, such as rows[-1]"
         )
         raise invalid("spoiled_array", message)
+
+
+def filled_by(listing) -> list:
+    """What tells what was put into a list that loops fill: lists, and flows of arrays."""
+    if isinstance(listing, Lost | Row):
+        return []
+    if isinstance(listing.array, Columns):
+        return list(listing.array.lists)
+    return [listing.array.flow]
 
 
 class Row(Listing):

@@ -158,7 +158,8 @@ class Liveness:
     """Annotates branches and loops with ``live``: names that are live at their start or after.
 
     Branches have those that are live after them as ``after`` too. Statements have, as ``unused``,
-    the variables that they assign, or whose items they assign, and that nobody reads afterwards.
+    the variables that they assign or change, by items or by a method, and that nobody reads
+    afterwards.
 
     Parameters
     ----------
@@ -255,4 +256,7 @@ def _puts(statement):
         for node in own_nodes(ast.Tuple(heads, ast.Load())):
             if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
                 statement.puts |= root_of(node)
+        called = getattr(getattr(statement, "value", None), "func", None)
+        if isinstance(statement, ast.Expr) and isinstance(called, ast.Attribute):
+            statement.puts |= root_of(called)  # a method may change it, such as append
     return statement.puts

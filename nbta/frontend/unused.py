@@ -11,19 +11,41 @@ import sys
 
 from nbta.frontend.array_wrappers import ArrayWrapper, is_of_now
 from nbta.frontend.awaited import note
+from nbta.frontend.lists import filled_by
+from nbta.frontend.maybe import Parts, is_maybe
+from nbta.frontend.native import is_python
 from nbta.graph.operation import Tensor
 
 
 def compute(value, depth=1) -> None:
     """Note a value that nobody reads; compute it in a run if an earlier trace missed it."""
-    parts = value if type(value) is tuple else (value,)
-    held = [
-        part.itself if isinstance(part, ArrayWrapper) else part for part in parts if is_of_now(part)
-    ]
-    tensors = [part for part in held if isinstance(part, Tensor)]
+    tensors = list(_tensors(value))
     if tensors:
         frame = sys._getframe(depth)
         note((frame.f_code.co_filename, frame.f_lineno), tensors)
+
+
+def _tensors(value):
+    """The tensors in a value, also those of which a run may put None in the place."""
+    waiting, lists = [value], set()
+    while waiting:
+        part = waiting.pop()
+        if is_maybe(part):
+            part = part.parts.value
+        if isinstance(part, Parts):
+            waiting.append(part.value)
+        elif type(part) is tuple:
+            waiting += part
+        elif isinstance(part, dict):
+            waiting += dict.values(part)
+        elif isinstance(part, list):
+            if id(part) not in lists:
+                lists.add(id(part))
+                waiting += list.__iter__(part) if is_python(part) else filled_by(part)
+        elif is_of_now(part):
+            held = part.itself if isinstance(part, ArrayWrapper) else part
+            if isinstance(held, Tensor):
+                yield held
 
 
 def unused(*variables) -> None:

@@ -167,3 +167,75 @@ def test_counts_that_nobody_reads_are_no_keys():
         value, gradient = nbta.value_and_grad(moved_up, compiled=compiled)(x)
         assert value == moved_up(x) == 6.25
         np.testing.assert_array_equal(gradient, [-4.0, 4.0, 0.0, 1.0])
+
+
+ITEM = "x[2 * i]"
+WAYS = {
+    "statement": ITEM,
+    "variable": f"t = {ITEM}",
+    "list": f"t = [{ITEM}, 1.0]",
+    "appended": f"kept.append({ITEM})",
+    "row": f"rows.append([{ITEM}, 1.0])",
+    "pair": f"pairs.append(({ITEM}, i))",
+    "key": f'by_name["a"] = {ITEM}',
+    "none before": f"last = {ITEM}",
+    "condition": f"if {ITEM} > 0.0: pass",
+    "of and": f"t = i > 0 and {ITEM} > 0.0",
+    "picked": f"t = {ITEM} if x[i] > 0.6 else 0.0",
+    "item": f"table[0] = {ITEM}",
+}
+BLOCKS = {
+    "loop": "{}",
+    "branch": "if x[i] > 0.5:\n            {}",
+    "branch that gives something": "if x[i] > 0.5:\n            s += x[i]\n            {}",
+    "else": "if x[i] < 0.5:\n            pass\n        else:\n            {}",
+    "branch in a branch": "if x[i] > 0.5:\n            if x[i] < 3.0:\n                {}",
+    "loop in a branch": "if x[i] > 0.5:\n            for _ in range(2):\n                {}",
+}
+NESTED = """
+import numpy as np
+def f(x):
+    kept, rows, pairs, by_name, last, table, s = [], [], [], {{}}, None, np.zeros(1), 0.0
+    for i in range(len(x)):
+        {block}
+    return np.sum(x) + s
+"""
+CASES = {
+    **{way: BLOCKS["branch"].format(text) for way, text in WAYS.items()},
+    **{block: text.format(WAYS["variable"]) for block, text in BLOCKS.items()},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_items_of_blocks_that_nobody_reads(case):
+    """A block that gives nothing is no operation, and what only it takes is taken all the same."""
+    f, _ = built(NESTED.format(block=CASES[case]))
+    traced = nbta.function(f, compiled=False)
+    few, enough = np.linspace(0.2, 1.4, 12), np.linspace(0.7, 0.2, 12)
+    for function in (f, traced):
+        with pytest.raises(IndexError, match="out of"):
+            function(few)
+    if case not in ("loop", "branch that gives something"):
+        np.testing.assert_allclose(traced(enough), np.sum(enough), rtol=1e-14)
+
+
+def test_what_is_none_in_a_run_is_no_error_where_nobody_reads_it():
+    def f(x):
+        last, least, s = None, None, 0.0
+        for v in x:
+            if v > 100.0:
+                last = x[int(v)]  # noqa: F841
+            if least is None or v < least:
+                least = v
+            s += least * v
+        return s
+
+    x = np.linspace(0.2, 1.4, 12)
+    rows = np.stack([x, 2.0 * x])
+    expected = np.array([f(row) for row in rows])
+    np.testing.assert_allclose(nbta.vmap(f)(rows), expected, rtol=1e-14)
+    slopes = nbta.function(nbta.vmap(nbta.grad(f)))(rows)
+    np.testing.assert_allclose(np.sum(slopes * rows, 1), 2.0 * expected, rtol=1e-12)
+    rows[1, 3] = 101.0
+    with pytest.raises(IndexError):
+        nbta.vmap(f)(rows)
