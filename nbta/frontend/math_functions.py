@@ -15,6 +15,7 @@ from nbta.graph.operation import Tensor
 from nbta.ops.axes import reductions
 from nbta.ops.core import arithmetic
 from nbta.ops.core.arithmetic import complex_of
+from nbta.ops.core.checks import checked
 from nbta.ops.core.dispatch import FUNCTIONS, as_tensor
 from nbta.ops.core.shaping import cast
 from nbta.ops.elementary import basic as elementary
@@ -134,7 +135,10 @@ def _items(values):
 
 
 def _dist(p, q):
-    apart = as_float(_items(p)) - as_float(_items(q))
+    p, q = (as_tensor(as_float(_items(point))) for point in (p, q))
+    same = arithmetic.equal(native.length(p), native.length(q))
+    message = f"{here()}: math.dist: both points must have the same number of dimensions"
+    apart = checked(p, same, message) - q
     return elementary.sqrt(reductions.sum(apart * apart))
 
 

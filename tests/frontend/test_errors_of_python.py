@@ -7,6 +7,7 @@ Python's class, in both executors.
 # ruff: noqa: B008, F821 (as users write it)
 
 import enum
+import math
 import numbers
 import re
 
@@ -481,6 +482,23 @@ def test_objects_that_no_run_can_make(f, words):
 def test_a_member_of_a_number_that_python_needs(static):
     g = nbta.value_and_grad(member_of_a_number, static_argnums=static)
     assert (g(2.0, 0), g(2.0, 1)) == ((4.0, 2.0), (2.0, 1.0))
+
+
+@called(0.3, 1.5, -0.1)
+def a_fraction_of_the_run(x):
+    return np.quantile(np.array([x, 2.0, 0.5, x * x]), x) + np.percentile([x, 3.0], [100.0 * x])[0]
+
+
+@called(0.3)
+def points_of_several_lengths(x):
+    row = np.array([x, 1.0, 2.0])
+    return math.dist(row[: 1 + int(x)], row)
+
+
+@called(0.3)
+def points_of_one_length(x):
+    row = np.array([x, 1.0, 2.0])
+    return math.dist(row[: 2 + int(x)], [x * x, 3.0])
 
 
 @pytest.mark.parametrize("compiled", EXECUTORS)

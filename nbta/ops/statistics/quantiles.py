@@ -173,8 +173,11 @@ def _fractions(q, dtype, percent):
         q = q / percent if weak else divide(q, percent)
     q = operand(q, floats=True) if isinstance(q, Tensor) else as_array(q)
     q = q if isinstance(q, Tensor) else q.astype(dtype if weak else np.result_type(q, np.float32))
-    if not isinstance(q, Tensor) and not np.all((q >= 0) & (q <= 1)):
-        raise invalid("value", "q: fractions are from 0 to 1, percentages from 0 to 100")
+    inside, message = (q >= 0) & (q <= 1), "q: fractions are from 0 to 1, percentages from 0 to 100"
+    if isinstance(q, Tensor):
+        return checked(q, all(inside), message)
+    if not np.all(inside):
+        raise invalid("value", message)
     return q
 
 
