@@ -147,8 +147,11 @@ def _before_branch(case, place):
 def _writes(made) -> Iterator[Operation | None]:
     """What makes a version of the one before, in iterations too; None for what is unknown."""
     op = made.version.op
+    if is_branch(op):
+        yield from _writes_of_branch(made)
+        return
     if not is_loop(op):
-        yield None if is_branch(op) else op
+        yield op
         return
     variable = Loop(op).variable(made.version.index)
     versions = _versions(variable.following, variable.loop.body)
@@ -157,6 +160,20 @@ def _writes(made) -> Iterator[Operation | None]:
         return
     for version in versions[:-1]:
         yield from _writes(_Made(version, made.is_later))
+
+
+def _writes_of_branch(made) -> Iterator[Operation | None]:
+    """What either way writes, as each may be taken."""
+    case, place = Branch(made.version.op), made.version.index
+    around = _before_branch(case, place)
+    for end in map(origin, case.ends(place)):
+        versions = _versions(end, end.graph) if end.graph in case.branches else []
+        before = _before(versions[-1]) if versions else end
+        if around is None or before is None or origin(before) is not around:
+            yield None
+            return
+        for version in versions:
+            yield from _writes(_Made(version, made.is_later))
 
 
 class _Forms:

@@ -5,6 +5,7 @@ random nests of loops, whose reads and writes meet in all kinds of ways, run in 
 executor too, which keeps what it needs on tapes.
 """
 
+import functools
 import random
 
 import numpy as np
@@ -333,6 +334,36 @@ def stretches_that_meet_where_each_iteration_says(x):
     return loop(length(x), iteration, x, nbta.constant(0.0))[1]
 
 
+@final
+def an_array_that_branches_fill(m):
+    n, t = len(m), np.zeros_like(m)
+    for i in range(n):
+        for j in range(i + 1):
+            s = m[i, j]
+            for k in range(j):
+                s -= 0.1 * t[i, k] * t[j, k]
+            if i == j:
+                t[i, i] = s * 0.5
+            elif i > j + 1:
+                t[i, j] = s + 1.0
+    return np.sum(t)
+
+
+@taped
+def an_array_in_which_a_branch_goes_back(m):
+    n, t = len(m), np.zeros_like(m)
+    for i in range(n):
+        for j in range(i + 1):
+            s = m[i, j]
+            for k in range(j):
+                s -= 0.1 * t[i, k] * t[j, k]
+            if i == j:
+                t[i, 0] = s * 0.5
+            else:
+                t[i, j] = s + 1.0
+    return np.sum(t)
+
+
 ALL = {**FINAL, **TAPED}
 
 
@@ -422,6 +453,35 @@ def test_bytes_of_an_iteration():
 # At random.
 
 
+#: Seeds from here on have nests of which some changes are in branches.
+BRANCHES = 100
+
+
+def changed(seed, r, names, change):
+    """The lines of a change, or of a branch of which one way or both change the matrix."""
+    if seed < BRANCHES or r.random() < 0.4:
+        return change(names)
+    first, last = r.choice(names), r.choice(names)
+    ways = [change(names), change(names) if r.random() < 0.6 else []]
+    found = []
+    for name, way in zip(("then", "otherwise"), ways, strict=True):
+        found += [f"def {name}(a, s):", *(f"    {line}" for line in way), "    return a, s"]
+    test = r.choice([f"{first} < {last} + 1", f"{first} >= {last} + 1", f"x[{first}] > 0.2"])
+    both = "lambda a=a, s=s: then(a, s), lambda a=a, s=s: otherwise(a, s)"
+    return [*found, f"a, s = nbta.cond({test}, {both})"]
+
+
+def index_of(r, names):
+    v = r.choice(names)
+    return r.choice([f"{v} + {r.randint(-2, 2)}", v, f"n - 1 - {v}", str(r.randint(0, 8))])
+
+
+def bounds(r, names):
+    """Where a loop in others begins and ends."""
+    low = r.choice(["2", "2", *(f"{u}" for u in names), *(f"{u} + 1" for u in names)])
+    return low, r.choice(["n - 2", "n - 2", *names])
+
+
 def nest(seed):
     """The source of a nest that reads and writes a matrix at sums of counters and numbers.
 
@@ -430,9 +490,7 @@ def nest(seed):
     r = random.Random(seed)
     levels = r.choice([1, 2, 2, 3])
 
-    def index(names):
-        v = r.choice(names)
-        return r.choice([f"{v} + {r.randint(-2, 2)}", v, f"n - 1 - {v}", str(r.randint(0, 8))])
+    index = functools.partial(index_of, r)
 
     def key(names):
         return f"{index(names)}, {index(names)}"
@@ -443,6 +501,9 @@ def nest(seed):
         return ", ".join(parts if r.random() < 0.5 else parts[::-1])
 
     def change(names):
+        return changed(seed, r, names, one_change)
+
+    def one_change(names):
         value = f"0.4 * a[{key(names)}] * a[{key(names)}] + x[{index(names)}]"
         some = stretch(names)
         value += f" + 0.1 * nbta.sum(a[{some}] * a[{some}])" * (r.random() < 0.2)
@@ -459,8 +520,7 @@ def nest(seed):
         found = change(names) if names and r.random() < 0.6 else []
         if len(names) < levels:
             v = "ijl"[len(names)]
-            low = r.choice(["2", "2", *(f"{u}" for u in names), *(f"{u} + 1" for u in names)])
-            high = r.choice(["n - 2", "n - 2", *names])
+            low, high = bounds(r, names)
             step = r.choice(["", "", "", "k"])
             turned = [f"{v} = n - 1 - {v}"] if r.random() < 0.25 and not step else []
             found += [
@@ -495,6 +555,12 @@ def uncompiled(monkeypatch):
 @pytest.mark.slow_but_every(8)
 @pytest.mark.parametrize("first", range(0, 64, 4))
 def test_random_nests(uncompiled, first):
+    each(range(first, first + 4), arrays_of)
+
+
+@pytest.mark.slow_but_every(6)
+@pytest.mark.parametrize("first", range(BRANCHES, BRANCHES + 48, 4))
+def test_random_nests_with_branches(uncompiled, first):
     each(range(first, first + 4), arrays_of)
 
 
