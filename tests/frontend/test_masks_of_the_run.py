@@ -113,6 +113,7 @@ def test_arrays_of_one_mask_are_picked_from_at_the_same_places():
     reference = nbta.value_and_grad(f, argnums=(0, 1), compiled=False)(x, y)[1]
     np.testing.assert_allclose(found, reference, rtol=1e-13)
     assert slope.source.count("while ") == 1  # it finds the places
+    assert slope.source.count("room(int64,") == 1  # which nothing asks whether they are distinct
     for compiled in (True, False):
         with pytest.raises(ValueError, match=r"a mask and the array .* differ in length"):
             nbta.function(f, compiled=compiled)(x, np.ones(4))
