@@ -232,18 +232,47 @@ def iterations_apart(
 ) -> int | None:
     """After how many iterations of a body an operation comes to the item that another one changes.
 
-    None where that is not known, or not the same for all iterations, which move the last index by
-    one.
+    None where that is not known, or not the same for all iterations.
     """
-    pairs = zip(indices_of(access), indices_of(change), strict=True)
-    forms = [[_affine(counts, index, body) for index in pair] for pair in pairs]
-    if any(None in pair for pair in forms):
+    found = [place_in_sweep(counts, op, body) for op in (access, change)]
+    if None in found or found[0].sweep != found[1].sweep:
         return None
-    *around, ((start, step), (first, their)) = forms
-    gap = (first - start) * step
-    if step != their or abs(step) != 1 or gap.terms or any(a != b or a[1] for a, b in around):
+    return found[1].number - found[0].number
+
+
+class Place(NamedTuple):
+    """Which item of a row an iteration comes to that goes along it, item by item.
+
+    Attributes
+    ----------
+    sweep : tuple
+        Equal for accesses to one array that go along one row in the same direction.
+    number : int
+        The difference of two is that of the iterations that come to one item.
+    """
+
+    sweep: tuple
+    number: int
+
+    def next(self) -> "Place":
+        """That of the next iteration."""
+        return self._replace(number=self.number + 1)
+
+    def before(self) -> "Place":
+        """That of the iteration before."""
+        return self._replace(number=self.number - 1)
+
+
+def place_in_sweep(counts: Counts, op: Operation, body: SubGraph) -> Place | None:
+    """Where an operation is in a sweep of a body's iterations, which move its last index by one."""
+    forms = [_affine(counts, index, body) for index in indices_of(op)]
+    if None in forms:
         return None
-    return gap.constant
+    *around, (start, step) = forms
+    if abs(step) != 1 or any(step for _, step in around):
+        return None
+    row = tuple(form.key for form, _ in around)
+    return Place((row, frozenset(start.terms.items()), step), start.constant * step)
 
 
 def _affine(counts, index, body):

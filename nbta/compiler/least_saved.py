@@ -16,7 +16,7 @@ from nbta.compiler.passes import prune
 from nbta.compiler.products import is_multiplied
 from nbta.compiler.program import Program, changes
 from nbta.compiler.recompute import Again, is_cheap, outermost_loop, progression, saved_by
-from nbta.compiler.shifted_items import array_read, pairs_of_an_array, shifted
+from nbta.compiler.shifted_items import Sweeps, shifted
 from nbta.compiler.tapes import Tapes, can_shift, is_invariant
 from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in, substitute
@@ -56,7 +56,6 @@ class _Saved:
         self._own = {tape.value: tape for tape in own if tape.value.kind == DATA}
         self._reads = {tape: self._reads_of(tape) for tape in self._own.values()}
         self._known, self._made, self._unlike = {}, {}, set()
-        self._items: dict = {}  # what is needed, by the array that it is read from
         self._shifted: dict = {}
         self._before: dict = {}  # by what an iteration gives the next one, what holds it there
         for variable in self._loop.variables()[1:]:
@@ -75,9 +74,7 @@ class _Saved:
         self._needed = {value: tape for value, tape in own if self._is_free(tape, value)}
         if not any(map(self._is_cheap, self._needed)):
             return False
-        for value in self._needed:
-            if (array := array_read(self._loop, value)) is not None:
-                self._items.setdefault(array, []).append(value)
+        self._sweeps = Sweeps(self._tapes, self._loop, self._needed)
         now = sum(map(self._price_to_save, self._needed))
         chosen = self._chosen(now, ()), self._chosen(now, self._chains())
         price, saved, renewed = min(chosen, key=lambda each: each[0])
@@ -111,7 +108,7 @@ class _Saved:
         items = [v for v in self._values() if v.op.record is GETITEM and v.spec.rank == 0]
         again, taken = {}, set()  # by what an iteration reads ahead, what the next one has again
         items = filter(self._is_cheap, items)
-        for one, other in pairs_of_an_array(self._loop, items, lambda item: item):
+        for one, other in Sweeps(self._tapes, self._loop, items).pairs():
             free = one not in again and other not in taken
             if free and shifted(self._tapes, self._loop, one, other) is not None:
                 again[one] = other
@@ -239,12 +236,10 @@ class _Saved:
     def _is_shifted(self, value):
         """Whether a tape that is needed has the item but for one iteration, or is to have it."""
         if value not in self._shifted:
-            array, loop = array_read(self._loop, value), self._loop
-            others = [other for other in self._items.get(array, ()) if other is not value]
-            ways = [(value, other) for other in others]
+            ways = [(value, other) for other in self._sweeps.again(value)]
             if value not in self._needed:
-                ways += [pair[::-1] for pair in ways]
-            found = (shifted(self._tapes, loop, *pair) is not None for pair in ways)
+                ways += [(other, value) for other in self._sweeps.ahead(value)]
+            found = (shifted(self._tapes, self._loop, *pair) is not None for pair in ways)
             self._shifted[value] = any(found)
         return self._shifted[value]
 

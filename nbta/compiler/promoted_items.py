@@ -190,8 +190,9 @@ def promotable(loop: Loop, counts: Counts) -> list[Item]:
         if spec.kind != DATA or spec.rank == 0 or spec.dtype not in FLOATS or variable.is_kept:
             continue
         use = touched(variable)
+        others = use and _others(counts, use)
         for op in () if use is None else (*use.reads, *use.changes):
-            meeting = _met_once(op, use, variable, counts)
+            meeting = _met_once(op, others, variable, counts)
             if meeting is not None and not (found and _differs(meeting, found[0].meeting)):
                 found.append(Item(op, variable, meeting))
     return found
@@ -201,23 +202,56 @@ def _differs(one, other):
     return one.iteration != other.iteration
 
 
-def _met_once(op, use, variable, counts) -> Meeting | None:
+def _others(counts, use):
+    """By the record of an operation, the accesses that may meet its item, and their order."""
+    added_after = [*use.reads, *(each for each in use.changes if each.record is SET_ITEM)]
+    return {
+        GETITEM: (_ByIndices(counts, use.changes), _reads_before),
+        ADD_ITEM: (_ByIndices(counts, added_after), _adds_after),
+    }
+
+
+class _ByIndices:
+    """Accesses to an array, of which constant indices tell most apart without a comparison."""
+
+    def __init__(self, counts, accesses):
+        self._counts, self._accesses = counts, accesses
+        self._places: dict = {}  # by axis and index, which is None where it is not constant
+        for place, access in enumerate(accesses):
+            for key in self._keys(access):
+                self._places.setdefault(key, []).append(place)
+
+    def _keys(self, access):
+        forms = map(self._counts.unwrapped, indices_of(access))
+        known = (None if form is None or form.terms else form.constant for form in forms)
+        return list(enumerate(known))
+
+    def beside(self, op):
+        """Those that are not known to be of another item by the constant indices of an axis."""
+        found = [
+            [*self._places.get(key, ()), *self._places.get((key[0], None), ())]
+            for key in self._keys(op) if key[1] is not None
+        ]  # fmt: skip
+        places = sorted(min(found, key=len)) if found else range(len(self._accesses))
+        return [self._accesses[place] for place in places]
+
+
+def _met_once(op, others, variable, counts) -> Meeting | None:
     """Where other accesses meet the item of an operation; None for nowhere, or if unknown."""
     body = variable.loop.body
-    if op.record is GETITEM:
-        others, is_ordered = use.changes, _reads_before
-    elif op.record is ADD_ITEM:
-        others = [*use.reads, *(each for each in use.changes if each.record is SET_ITEM)]
-        is_ordered = _adds_after
-    else:
+    if op.record not in others or op.graph is not body or not _is_fixed(op, counts, body):
         return None
-    if op.graph is not body or not _is_fixed(op, counts, body):
-        return None
-    met = [other for other in others if not differ(counts, op, other, body)]
-    found = [_meeting(counts, op, other, body) for other in met]
-    if not found or None in found or any(_differs(each, found[0]) for each in found):
-        return None
-    return found[0] if is_ordered(op, met, variable) else None
+    accesses, is_ordered = others[op.record]
+    met, meeting = [], None
+    for other in accesses.beside(op):
+        if differ(counts, op, other, body):
+            continue
+        found = _meeting(counts, op, other, body)
+        if found is None or (meeting is not None and _differs(found, meeting)):
+            return None
+        met.append(other)
+        meeting = meeting or found
+    return meeting if meeting is not None and is_ordered(op, met, variable) else None
 
 
 def _is_fixed(op, counts, body):

@@ -16,7 +16,14 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from nbta.compiler.access_sets import OF_ITEMS, differ, iterations_apart, readers, touched
+from nbta.compiler.access_sets import (
+    OF_ITEMS,
+    differ,
+    iterations_apart,
+    place_in_sweep,
+    readers,
+    touched,
+)
 from nbta.compiler.branch_reads import read_where
 from nbta.compiler.hoisted_saves import Again, is_told, iterations_before
 from nbta.compiler.induction import Counts, Order
@@ -28,6 +35,10 @@ from nbta.ops.core.arithmetic import add, less
 from nbta.ops.core.dispatch import as_tensor, constant_in
 from nbta.ops.indexing.items import GETITEM
 from nbta.ops.loops.residuals import RESTORE, SAVE
+
+
+def _itself(item):
+    return item
 
 
 def share_shifted(tapes: Tapes) -> bool:
@@ -53,7 +64,7 @@ def _is_from_loop(tapes):
 def _merge_one(tapes, loop, own):
     own = [tape for tape in own if all(map(_is_plain, tapes.restores[tape]))]
     again: dict = {}  # by the tape of what an iteration reads ahead, that of what the next one has
-    for one, other in pairs_of_an_array(loop, own, lambda tape: tape.value):
+    for one, other in Sweeps(tapes, loop, own, lambda tape: tape.value).pairs():
         array = None if one in again else shifted(tapes, loop, one.value, other.value)
         if array is not None and other not in (tape for tape, _ in again.values()):
             again[one] = other, array
@@ -84,15 +95,45 @@ def array_read(loop: Loop, value: Tensor) -> Tensor | Variable | None:
     return op.inputs[0] if op.inputs[0] in loop.body.sources else readers(loop).get(op)
 
 
-def pairs_of_an_array(loop: Loop, items: Iterable, value_of: Callable) -> Iterator[tuple]:
-    """Pairs of items whose values a body reads from one array, in the order of `permutations`."""
-    by_array = defaultdict(list)
-    arrays = [(array_read(loop, value_of(item)), item) for item in items]
-    for array, item in arrays:
-        by_array[array].append(item)
-    for array, one in arrays:
-        if array is not None:
-            yield from ((one, other) for other in by_array[array] if other is not one)
+class Sweeps:
+    """Which items an iteration reads that the one before has read at another index.
+
+    Parameters
+    ----------
+    counts : Counts
+    loop : Loop
+    items : iterable
+        Whose values the body reads.
+    value_of : callable
+        The value of an item.
+    """
+
+    def __init__(self, counts: Counts, loop: Loop, items: Iterable, value_of: Callable = _itself):
+        self._counts, self._loop, self._value_of = counts, loop, value_of
+        self._items, self._found = list(items), defaultdict(list)
+        for item in self._items:
+            self._found[self._place(value_of(item))].append(item)
+
+    def _place(self, value):
+        """The array of a value, and where it is in a sweep along it; None where there is none."""
+        array = array_read(self._loop, value)
+        place = None if array is None else place_in_sweep(self._counts, value.op, self._loop.body)
+        return None if place is None else (array, place)
+
+    def again(self, value: Tensor) -> list:
+        """Items of which an iteration has read ahead by a value."""
+        found = self._place(value)
+        return [] if found is None else self._found.get((found[0], found[1].before()), [])
+
+    def ahead(self, value: Tensor) -> list:
+        """Items by which an iteration has read a value ahead."""
+        found = self._place(value)
+        return [] if found is None else self._found.get((found[0], found[1].next()), [])
+
+    def pairs(self) -> Iterator[tuple]:
+        """An item that is read ahead with each that reads it again, in the order of the items."""
+        for item in self._items:
+            yield from ((item, other) for other in self.again(self._value_of(item)))
 
 
 def shifted(counts: Counts, loop: Loop, ahead: Tensor, again: Tensor) -> Tensor | None:

@@ -90,8 +90,11 @@ def _indices(mask, x, axes):
     if native.is_known(mask) and axes.stop <= x.ndim:
         _check_lengths(np.shape(mask), [int(x.shape[axis]) for axis in axes])
         return np.nonzero(np.asarray(mask))
-    dimensions = dimensions_of(x)[axes.start : axes.stop]
-    return _run_indices(_fitting(as_tensor(mask), x, axes), dimensions)
+    mask, lengths = as_tensor(mask), _pattern(x)[axes.start : axes.stop]
+    key, found = ("places", mask, lengths), current().cache
+    if None in lengths or key not in found:  # a length that is None is another one each time
+        found[key] = _fitting(_run_indices(mask), mask, x, axes)
+    return found[key]
 
 
 def _check_lengths(have, want):
@@ -103,8 +106,11 @@ def _check_lengths(have, want):
         raise invalid("mask", message)
 
 
-def _fitting(mask, x, axes):
-    """A mask that is as long as some axes of an array, or a run of which fails where it is not."""
+def _fitting(found, mask, x, axes):
+    """Tensors found of a mask, in a run that fails where it is not as long as axes of an array.
+
+    Indices wait for that and not the mask they are of, so that arrays of one mask have equal ones.
+    """
     have, want = mask.spec.shape, _pattern(x)
     if axes.stop > len(want):
         raise invalid("mask", f"{here()}: a mask of {len(have)} axes for an array of {len(want)}")
@@ -114,18 +120,19 @@ def _fitting(mask, x, axes):
     for k, (n, m) in enumerate(zip(have, want, strict=True)):
         if n is None or n != m:
             message = f"{here()}: a mask and the array that it selects from differ in length"
-            mask = checked(mask, equal(lengths[k], dimensions[k]), message)
-    return mask
+            holds = equal(lengths[k], dimensions[k])
+            found = [checked(each, holds, message) for each in found]
+    return found
 
 
 def _pattern(x):
     return x.spec.shape if isinstance(x, Tensor) else np.shape(x)
 
 
-def _run_indices(mask, dimensions):
+def _run_indices(mask):
     """Where a mask is true that only the run knows, along each of its axes."""
-    numbers, found = true_places(reshape(mask, (-1,))), []
-    for dimension in reversed(dimensions[1:]):
+    numbers, found = true_places(mask if mask.ndim == 1 else reshape(mask, (-1,))), []
+    for dimension in reversed(dimensions_of(mask)[1:]):
         found.append(numbers % dimension)
         numbers = numbers // dimension
     return [numbers, *reversed(found)]
@@ -134,7 +141,7 @@ def _run_indices(mask, dimensions):
 def nonzero(x):
     """``np.nonzero(x)``, of values that only the run knows."""
     x = as_tensor(x)
-    return tuple(_run_indices(x if x.dtype.kind == "b" else not_equal(x, 0), dimensions_of(x)))
+    return tuple(_run_indices(x if x.dtype.kind == "b" else not_equal(x, 0)))
 
 
 def _is_array(part):
@@ -397,5 +404,5 @@ def _aligned(mask, array):
     have, want = mask.spec.shape, array.spec.shape
     if have is None or want is None:
         return mask
-    mask = _fitting(mask, array, range(len(have)))
+    (mask,) = _fitting([mask], mask, array, range(len(have)))
     return reshape(mask, (*mask.shape, *[1] * (len(want) - len(have))))

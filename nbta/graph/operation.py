@@ -198,6 +198,8 @@ class Record:
     moves : bool
         Whether an item of the result is an item of an input in which the operation is linear, or
         zero: evaluated for numbers of items, it gives those of the items that are moved.
+    distinct : bool
+        Whether its result is indices of which no two name one item.
     """
 
     name: str
@@ -225,6 +227,7 @@ class Record:
     linear: tuple[int, ...] | bool = False
     multilinear: bool = False
     moves: bool = False
+    distinct: bool = False
 
     @property
     def pure(self) -> bool:

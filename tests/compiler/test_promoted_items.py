@@ -2,6 +2,7 @@
 
 import random
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from fuzz.ways import executed
 from loop_programs import ranged
 
 import nbta
+from nbta.compiler import promoted_items
+from nbta.compiler.induction import Linear
 from nbta.testing import check_grads
 
 
@@ -439,3 +442,14 @@ def test_no_item_before_an_array_is_added_to_after_a_branch_that_guards_it():
         y, x = np.random.default_rng(n).normal(size=(2, n))
         expected = nbta.function(f, compiled=False)(y, x)
         np.testing.assert_allclose(plain(y, x), expected, rtol=1e-12)
+
+
+def test_constant_indices_tell_items_apart(monkeypatch):
+    """Of 40 items of a row, one is compared with its own and with those of the run."""
+    monkeypatch.setattr(promoted_items, "indices_of", lambda op: op)
+    counts = SimpleNamespace(unwrapped=lambda n: Linear(n) if n >= 0 else None)
+    accesses = [(0, n) for n in range(40)] + [(-1, 7), (0, -1), (1, 3), (-1, -1)]
+    found = promoted_items._ByIndices(counts, accesses)
+    assert found.beside((0, 3)) == [(0, 3), (0, -1), (1, 3), (-1, -1)]
+    assert found.beside((1, -1)) == [(-1, 7), (1, 3), (-1, -1)]
+    assert found.beside((-1, -1)) == accesses

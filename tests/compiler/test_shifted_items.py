@@ -1,13 +1,15 @@
 """Items that an iteration reads ahead and later ones read again: one tape, if none changes."""
 
 import re
-from itertools import permutations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import nbta
 from nbta.compiler import shifted_items
+from nbta.compiler.access_sets import Place
+from nbta.compiler.shifted_items import Sweeps
 
 
 def saved(slope):
@@ -276,9 +278,19 @@ def test_items_that_no_tape_links_stay_apart():
     hold(f, (vector(9), 0.7, 4), (vector(3), 0.4, 1), (vector(2), 0.4, 3))
 
 
-def test_pairs_are_of_one_array(monkeypatch):
-    """Of a thousand items of as many arrays there are none."""
-    monkeypatch.setattr(shifted_items, "array_read", lambda _, value: value[0])
-    items = [("a", 0), ("b", 0), ("a", 1), (None, 0), ("b", 1), (None, 1), ("a", 2), ("c", 0)]
-    wanted = [(p, q) for p, q in permutations(items, 2) if p[0] is not None and p[0] == q[0]]
-    assert list(shifted_items.pairs_of_an_array(None, items, lambda item: item)) == wanted
+def test_pairs_are_of_one_array_and_one_iteration_apart(monkeypatch):
+    """Each item's place in its sweep is found twice, however many there are."""
+    found = []
+
+    def place(counts, op, body):
+        found.append(op)
+        return None if op is None else Place((), op)
+
+    monkeypatch.setattr(shifted_items, "array_read", lambda _, value: value.array)
+    monkeypatch.setattr(shifted_items, "place_in_sweep", place)
+    names = [("a", 1), ("b", 2), ("a", 2), (None, 1), ("b", None), ("a", 1), ("a", 4), ("b", 1)]
+    items = [SimpleNamespace(array=array, op=number) for array, number in names]
+    wanted = [(names[k], names[n]) for k, n in ((1, 7), (2, 0), (2, 5))]
+    pairs = Sweeps(None, SimpleNamespace(body=None), items).pairs()
+    assert [tuple((one.array, one.op) for one in pair) for pair in pairs] == wanted
+    assert len(found) == 2 * sum(array is not None for array, _ in names)

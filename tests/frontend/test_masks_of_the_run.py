@@ -100,6 +100,25 @@ def test_places_are_found_without_a_search():
     assert "// 2" not in slope.source  # as in a search by halves, for each item
 
 
+def test_arrays_of_one_mask_are_picked_from_at_the_same_places():
+    def f(x, y):
+        mask = x > 0.0
+        y[mask] *= x[mask]
+        return np.sum(x[mask] / y[mask]) + np.sum(y * y)
+
+    slope = nbta.value_and_grad(f, argnums=(0, 1), compiled=True)
+    x, y = np.array([0.5, -1.0, 2.0]), np.array([2.0, 3.0, 4.0])
+    value, found = slope(x, y)
+    assert value == f(x, y.copy())
+    reference = nbta.value_and_grad(f, argnums=(0, 1), compiled=False)(x, y)[1]
+    np.testing.assert_allclose(found, reference, rtol=1e-13)
+    assert slope.source.count("while ") == 1  # it finds the places
+    assert slope.source.count("room(int64,") == 1  # which nothing asks whether they are distinct
+    for compiled in (True, False):
+        with pytest.raises(ValueError, match=r"a mask and the array .* differ in length"):
+            nbta.function(f, compiled=compiled)(x, np.ones(4))
+
+
 ROWS_OF_ITEMS = [[1.0, 3.0, 1.0, 2.0], [np.nan, 1.0, np.nan], [], [[2, 1], [2, 0]], [True, True]]
 
 

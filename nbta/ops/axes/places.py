@@ -521,6 +521,7 @@ TRUE_PLACES = define(
     lambda mask: np.flatnonzero(mask).astype(np.int64),
     NotDifferentiable("its result is an index"),
     emit=_emit_true,
+    distinct=True,
 )
 
 

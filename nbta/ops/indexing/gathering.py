@@ -25,10 +25,12 @@ from nbta.codegen.windows import (
 from nbta.dtypes import as_dtype
 from nbta.errors import invalid, out_of_range
 from nbta.graph.operation import Addend, NotDifferentiable, Spec, Tensor
+from nbta.graph.views import origin
 from nbta.loops import assign, both, call, do, either, over, select, when
 from nbta.loops.nodes import ONE, ZERO
 from nbta.ops.core.arithmetic import equal, maximum, minimum, mod, where
 from nbta.ops.core.axis_arguments import within
+from nbta.ops.core.checks import AFTER
 from nbta.ops.core.dimensions import pattern_of
 from nbta.ops.core.dispatch import apply, as_array, define, define_change, exported
 from nbta.ops.core.elementwise import promoted
@@ -391,9 +393,19 @@ def _scatter_set_gradient(op, dy):
     x, indices, updates = op.inputs
     rows = take(dy, indices, op.attrs["axis"])
     rest = apply(SCATTER_SET, [dy, indices, np.zeros((), dy.dtype)], {"axis": op.attrs["axis"]})
-    after = (None,) * (rows.spec.rank - indices.spec.rank)
-    stays = _is_last(indices, shape_of(x))[(..., *after)]
-    return [rest, None, unbroadcast(where(stays, rows, zeros_like(rows)), updates)]
+    if not _are_distinct(indices):
+        after = (None,) * (rows.spec.rank - indices.spec.rank)
+        stays = _is_last(indices, shape_of(x))[(..., *after)]
+        rows = where(stays, rows, zeros_like(rows))
+    return [rest, None, unbroadcast(rows, updates)]
+
+
+def _are_distinct(indices):
+    """Whether indices are known to be distinct, as the places are where a mask is true."""
+    op = origin(indices).op
+    while op.record is AFTER:
+        op = origin(op.inputs[0]).op
+    return op.record.distinct
 
 
 def _emit_scatter(code, op) -> None:
