@@ -11,7 +11,7 @@ import numpy as np
 
 from nbta import shapes, tensor_array
 from nbta.dtypes import as_dtype, as_plain, as_value
-from nbta.errors import UnimplementedError, invalid
+from nbta.errors import UnimplementedError, invalid, not_of_arrays
 from nbta.graph.graph import current
 from nbta.graph.operation import Spec, Tensor
 from nbta.naming import gradient_name
@@ -106,6 +106,11 @@ class SymbolicTensorArray(TensorArray):
     """See `nbta.TensorArray`, while a graph is built."""
 
     __slots__ = ("_facts", "_flow", "_handle")
+
+    if not TYPE_CHECKING:  # type checkers would take any name for an attribute
+
+        def __getattr__(self, name):
+            raise AttributeError(not_of_arrays(name), name=name)
 
     def __init__(
         self,

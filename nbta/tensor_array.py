@@ -34,7 +34,9 @@ from nbta.runtime import (
     raw_methods,
 )
 from nbta.runtime import request as rq
+from nbta.runtime.compiled import loaded_once
 from nbta.runtime.methods import register_constructor
+from nbta.runtime.python_methods import quicken
 from nbta.runtime.request import Concat
 from nbta.runtime.slots import CLEARED, READ, WRITTEN
 from nbta.runtime.store import FIELD, PACKED, RAGGED, UNDECIDED
@@ -51,34 +53,6 @@ _RAGGED_BYTES = 64
 NOTHING_SEEN = (-1, None)
 #: Whether NumPy's arrays know of versions of DLPack, and so hand out read-only data.
 _DLPACK_1 = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
-
-
-def _claim_object(*args: Any) -> Any:
-    """Stands in for the compiled function until the first call."""
-    global _claim_object
-    _claim_object = python_calls.native(python_calls.claim_object)
-    return _claim_object(*args)
-
-
-def _seen_object(*args: Any) -> Any:
-    """Stands in for the compiled function until the first call."""
-    global _seen_object
-    _seen_object = python_calls.native(python_calls.seen_object)
-    return _seen_object(*args)
-
-
-def _write_object(*args: Any) -> Any:
-    """Stands in for the compiled function until the first call."""
-    global _write_object
-    _write_object = python_calls.native(python_calls.write_object)
-    return _write_object(*args)
-
-
-def _append_object(*args: Any) -> Any:
-    """Stands in for the compiled function until the first call."""
-    global _append_object
-    _append_object = python_calls.native(python_calls.append_object)
-    return _append_object(*args)
 
 
 class ArrayHandle(Handle):
@@ -237,6 +211,7 @@ class TensorArray(StoreWrapper, ArrayInterface):
     def _bind(self, store: Any) -> None:
         super()._bind(store)
         self._seen = NOTHING_SEEN
+        _quicken()
 
     def _put_value(self, operation: Any, request: Any, value: Any) -> None:
         if value.ndim > MAX_RANK + 1:
@@ -369,12 +344,9 @@ class TensorArray(StoreWrapper, ArrayInterface):
     # Writing.
 
     def write(self, index: Integer, value: ArrayLike, *, name: str | None = None) -> Self:
-        if _write_object(self._address, self._dtype, index, value):
-            return self
         return self._write(rq.WRITE, index, value)
 
     def _write(self, operation: Any, index: Any, value: Any) -> Any:
-        """``write``, for whatever needs more than a copy."""
         name = OPERATIONS[operation]
         request = Request()
         request[rq.INDEX] = as_integer(f"{name} on {self._name}: index", "index_rank", index)
@@ -384,8 +356,6 @@ class TensorArray(StoreWrapper, ArrayInterface):
         return self
 
     def append(self, value: ArrayLike, *, name: str | None = None) -> Self:
-        if _append_object(self._address, self._dtype, value):
-            return self
         return self._write(rq.APPEND, 0, value)
 
     def accumulate(self, index: Integer, value: ArrayLike, *, name: str | None = None) -> Self:
@@ -431,44 +401,27 @@ class TensorArray(StoreWrapper, ArrayInterface):
     def read(
         self, index: Integer, *, name: str | None = None, dtype: DTypeLike | None = None
     ) -> Array:
-        base = _claim_object(self._address, index) if dtype is None else 0
-        if base:
-            seen, view = self._seen  # one object, as several threads may look
-            if seen != base:
-                view = self._look()
-            if view is not None:
-                value = view[index]
-                return computed(value) if anywhere else value
         request = Request()
         request[rq.INDEX] = as_integer(f"read on {self._name}: index", "index_rank", index)
         return self._read_many(rq.READ, request, dtype)[()]
 
-    def _look(self) -> Any:
+    def _look(self) -> None:
         """Keep a NumPy view of all elements, for reads that hand out a part of it.
 
-        None where another thread has closed the array.
+        There is none where another thread has closed the array.
         """
         view = python_calls.native(python_calls.data_bytes)(self._address)
         if len(view) == 0:
-            return None
+            return
         shape, base = self.element_shape, view.ctypes.data
         nbytes = self._fields[FIELD.element_bytes]
         slots = len(view) // nbytes
         view = view[: slots * nbytes].view(self._dtype).reshape(slots, *(shape or ()))
         view.flags.writeable = False
         self._seen = base, view
-        return view
 
     def _look_at(self, index: Any) -> Any:
         """What a slot holds, without a read."""
-        base = _seen_object(self._address, index)
-        if base:
-            seen, view = self._seen
-            if seen != base:
-                view = self._look()
-            if view is not None:
-                value = view[index]
-                return computed(value) if anywhere else value
         if isinstance(index, slice | tuple):
             message = (
                 f"getitem on {self._name}: index must be one integer, and is {index!r}; index "
@@ -636,12 +589,12 @@ class TensorArray(StoreWrapper, ArrayInterface):
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)  # the CPU
 
-    if not TYPE_CHECKING:  # type checkers would take any name for an attribute
-        __setitem__ = errors.NoSpecialMethod("__setitem__")
-        __delitem__ = errors.NoSpecialMethod("__delitem__")
+    if not TYPE_CHECKING:  # type checkers tell of what there is not
+        __setitem__ = errors.NotOfArrays("__setitem__")
+        __delitem__ = errors.NotOfArrays("__delitem__")
 
-        def __getattr__(self, name):
-            raise AttributeError(errors.not_of_arrays(name), name=name)
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in errors.NOT_OF_ARRAYS]
 
     def _repr_html_(self) -> Any:
         from nbta.display.array_view import html_of
@@ -663,6 +616,14 @@ class TensorArray(StoreWrapper, ArrayInterface):
             return errors.NoNumbaType(error)
 
 
+@loaded_once
+def _quicken() -> None:
+    """Let Python call the methods for one element in machine code, from the first array on."""
+    quicken(TensorArray, TensorArray._look, computed, anywhere)
+
+
+for _name in errors.NOT_OF_ARRAYS.keys() - vars(TensorArray).keys():
+    setattr(TensorArray, _name, errors.NotOfArrays(_name))
 _, *_arguments = inspect.signature(TensorArray.__init__).parameters.values()
 #: For help(), which would show the ``*args`` of ``__new__``.
 TensorArray.__signature__ = inspect.Signature(_arguments)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import weakref
 
-from nbta.errors import NoSpecialMethod, invalid
+from nbta.errors import NotOfArrays, invalid
 from nbta.frontend import native
 from nbta.frontend.array_wrappers import (
     Attribute,
@@ -117,8 +117,8 @@ class TensorArrayWrapper:
         except AttributeError as error:
             raise AttributeError(f"{here()}: {error}", name=name) from None
 
-    __setitem__ = NoSpecialMethod("__setitem__", lambda: f"{here()}: ")
-    __delitem__ = NoSpecialMethod("__delitem__", lambda: f"{here()}: ")
+    __setitem__ = NotOfArrays("__setitem__", lambda: f"{here()}: ")
+    __delitem__ = NotOfArrays("__delitem__", lambda: f"{here()}: ")
 
     def __getitem__(self, index):
         return self.array[index]

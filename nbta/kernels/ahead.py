@@ -22,7 +22,7 @@ import numba
 import numpy as np
 
 from nbta.kernels import exponential, factors, fourier, matrices
-from nbta.runtime import entry_points, parallel, python_calls, shipped
+from nbta.runtime import entry_points, parallel, python_calls, python_methods, shipped
 from nbta.runtime.machine_code import Routine
 from nbta.runtime.numba_private import bitcode_of, lowered, optimised
 from nbta.runtime.object_files import Code, constants_of, declared, encoded
@@ -37,7 +37,13 @@ def routines() -> list[Routine]:
     """All of the runtime that is compiled by itself."""
     kernels = map(entry_points.routine, entry_points.ENTRIES)
     helpers = [r for m in HELPERS for r in m.FUNCTIONS.values()]
-    return [*kernels, *python_calls.ROUTINES.values(), parallel.WORK, *helpers]
+    return [
+        *kernels,
+        *python_calls.ROUTINES.values(),
+        *python_methods.ROUTINES.values(),
+        parallel.WORK,
+        *helpers,
+    ]
 
 
 def make(folder: Path, chosen: str = ""):

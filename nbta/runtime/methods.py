@@ -72,7 +72,7 @@ from nbta.runtime.fields import (
 )
 from nbta.runtime.memory import INT64, room
 from nbta.runtime.numba_private import cgutils, imputils
-from nbta.runtime.parallel_loops import read_in_loop, write_in_loop
+from nbta.runtime.parallel_loops import look_in_loop, read_in_loop, write_in_loop
 from nbta.runtime.records import value_reader
 from nbta.runtime.request import Concat
 from nbta.runtime.runs import item_getter, item_putter, put_field, put_state
@@ -1668,12 +1668,25 @@ def _offsets(ta):
 # ``ta[i]``, loops over arrays, np.asarray: looks, which mark nothing.
 
 
+@register_jitable
+def has_value_in_loop(store, slot):
+    """Whether a parallel loop uses the array, and a slot can be looked at there at once."""
+    return field(store, FIELD.claim_read) != 0 and look_in_loop(store, slot)
+
+
 @cache
 def _item_look(array):
     """Look at an item of a uniform array."""
-    load_item = value_reader(array.dtype)
-    slow, is_of_rank = slow_read(array, rq.LOOK, 0, code_of(array.dtype)), _is_of_rank(array)
+    load_item, is_of_rank = value_reader(array.dtype), _is_of_rank(array)
+    by_kernel = slow_read(array, rq.LOOK, 0, code_of(array.dtype))
     itemsize = item_bytes(array.dtype)
+
+    @register_jitable
+    def slow(store, index):
+        slot = index + field(store, FIELD.size) if index < 0 else index
+        if is_of_rank(store) and has_value_in_loop(store, slot):
+            return load_item(field(store, FIELD.data) + slot * itemsize)
+        return by_kernel(store, index)
 
     @fast
     def look(store, index, scratch):
@@ -1739,11 +1752,12 @@ def _copied_element(array, scratched):
 
 
 @cache
-def _element_look(array, way, scratched):
+def _element_look(array, way, scratched, in_loops):
     """Look at an element of a uniform array.
 
     A view of what can neither change nor be cleared, or, where that is known not to happen while
-    it is used, of any written slot. All else is copied.
+    it is used, of any written slot. All else is copied. ``in_loops`` says that the function may be
+    part of a parallel loop.
     """
     view = _view_of(array, hold_owner if way == COUNTED else None)
     steady = way == STEADY
@@ -1760,12 +1774,15 @@ def _element_look(array, way, scratched):
         slot = index + field(store, FIELD.size) if index < 0 else index
         if is_of_rank(store) and likely(stays(store)) and is_value(store, slot):
             return view(store, slot)
+        if in_loops and is_of_rank(store) and has_value_in_loop(address_of_store(store), slot):
+            reload(store)  # the loop may have begun, and the array have grown, since it was loaded
+            return view(store, slot)
         return copied(store, index, scratch)
 
     return look
 
 
-def _look_of(ta, index, way=COUNTED, scratch=None):
+def _look_of(ta, index, way=COUNTED, scratch=None, in_loops=False):
     """What looks at a slot: ``(store, index, scratch)``; ``scratch`` is the type of the last."""
     check_index("getitem", index)
     require_rank("getitem", ta)
@@ -1773,14 +1790,14 @@ def _look_of(ta, index, way=COUNTED, scratch=None):
         return _copied_element(ta, False)
     if ta.ndim == 0:
         return _item_look(ta)
-    return _element_look(ta, way, isinstance(scratch, ScratchType))
+    return _element_look(ta, way, isinstance(scratch, ScratchType), in_loops)
 
 
 @overload(operator.getitem, jit_options=inlined)
 def _getitem(ta, index):
     if not isinstance(ta, TensorArrayType):
         return None
-    look, promote = _look_of(ta, index), promoter_of(ta)
+    look, promote = _look_of(ta, index, in_loops=True), promoter_of(ta)
     return lambda ta, index: look(promote(store_fields(ta)), np.int64(index), None)
 
 

@@ -55,7 +55,7 @@ from nbta.runtime.sharing import (
     python_held,
     stray_failure,
 )
-from nbta.runtime.slots import put_by_claim, take_by_claim
+from nbta.runtime.slots import put_by_claim, seen_by_claim, take_by_claim
 from nbta.runtime.store import store_at
 
 # The calls, and claims from inside of loops.
@@ -197,6 +197,13 @@ def read_in_loop(store, slot):
     """Mark a slot as read in a parallel loop; False where the kernels must see to it."""
     stay_out_of_line()
     return take_by_claim(store, slot)
+
+
+@out_of_line
+def look_in_loop(store, slot):
+    """Look at a slot in a parallel loop; False where the kernels must see to it."""
+    stay_out_of_line()
+    return seen_by_claim(store, slot)
 
 
 def _around_loops(name, act, act_alone):

@@ -45,7 +45,6 @@ from nbta.runtime.packed import PACKED_HEAD
 from nbta.runtime.pool import empty_pool
 from nbta.runtime.settings import setting
 from nbta.runtime.sharing import acquire, lend, release, take_back
-from nbta.runtime.slots import CLEARED, is_free, is_value, occupy, state_place, take
 from nbta.runtime.sources import hold_gradient
 from nbta.runtime.store import (
     BLOCK_HEAD,
@@ -106,13 +105,6 @@ def type_address(value):
 
 
 @kernel
-def slot_number(index):
-    """Value of a Python int, or -1 for any other object."""
-    is_int = type_address(index) == setting(settings.INT_TYPE)
-    return int_value(index) if is_int else -1
-
-
-@kernel
 def array_address(store, dtype, value):
     """Address of an array's items where it is just what a slot takes; else 0.
 
@@ -143,46 +135,6 @@ def value_address(store, dtype, value):
     if is_float and field(store, FIELD.dtype) == FLOAT64 and field(store, FIELD.rank) == 0:
         return value + setting(settings.OBJECT_HEAD)
     return 0
-
-
-def write_object(store, dtype, index, value):
-    """Write a value to a slot; 0 where that takes more than a copy."""
-    return put_object(store, dtype, slot_number(address(index)), value)
-
-
-@kernel
-def put_object(store, dtype, slot, value):
-    """Write a value to a slot by its number."""
-    if not is_free(store, slot):
-        return 0
-    source = value_address(store, address(dtype), address(value))
-    nbytes = field(store, FIELD.element_bytes)
-    if source == 0 or nbytes >= setting(settings.LARGE):
-        return 0
-    place = state_place(store, slot)
-    mem.copy_bytes(field(store, FIELD.data) + slot * nbytes, source, nbytes)
-    occupy(store, place, slot)
-    return 1
-
-
-def append_object(store, dtype, value):
-    """Write a value after the last slot; 0 where that takes more than a copy."""
-    return put_object(store, dtype, field(store, FIELD.size), value)
-
-
-def claim_object(store, index):
-    """Mark a slot as read and give the address of all elements; 0 where it is not that simple."""
-    return field(store, FIELD.data) if take(store, slot_number(address(index))) else 0
-
-
-def seen_object(store, index):
-    """The address of all elements, for a look at one that can neither change nor be cleared.
-
-    0 where it is not that simple.
-    """
-    stays = field(store, FIELD.gradient) == 0 and field(store, FIELD.read_state) & CLEARED == 0
-    simple = stays and is_value(store, slot_number(address(index)))
-    return field(store, FIELD.data) if simple else 0
 
 
 def own_store(owner):
@@ -315,12 +267,8 @@ def native(function):
 _WORD = types.int64
 _ARRAY = types.Array(types.uint8, 1, "C")
 _SIGNATURES = {
-    write_object: _WORD(_WORD, PYTHON_OBJECT, PYTHON_OBJECT, PYTHON_OBJECT),
-    append_object: _WORD(_WORD, PYTHON_OBJECT, PYTHON_OBJECT),
     lend_store: _WORD(_WORD),
     take_store_back: _WORD(_WORD),
-    claim_object: _WORD(_WORD, PYTHON_OBJECT),
-    seen_object: _WORD(_WORD, PYTHON_OBJECT),
     own_store: STORE(_WORD),
     take_bytes: _ARRAY(_WORD, _WORD, _WORD),
     data_bytes: _ARRAY(_WORD),

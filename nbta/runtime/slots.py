@@ -258,6 +258,19 @@ def take_by_claim(store, slot):
 
 
 @kernel
+def seen_by_claim(store, slot):
+    """Whether a uniform array has a value in a slot that can neither change nor be cleared.
+
+    It takes no claim: nothing but marks of reads happens to such a slot any more.
+    """
+    if slot < 0 or slot >= claim_limit(store, FIELD.claim_read):
+        return False
+    if field(store, FIELD.gradient) != 0 or field(store, FIELD.read_state) & CLEARED != 0:
+        return False
+    return holds_value(published(seen_int(store + 8 * FIELD.states) + slot))
+
+
+@kernel
 def published(state):
     """A slot's state, once nobody is about to change its contents."""
     turn = 0

@@ -480,7 +480,7 @@ PYTHON_ONLY = {"plot"}
 
 
 def methods(kind):
-    functions = inspect.getmembers(kind, inspect.isfunction)
+    functions = inspect.getmembers(kind, inspect.isroutine)
     return {name for name, _ in functions if name[0] != "_"}
 
 

@@ -11,7 +11,7 @@ import pytest
 from compilations import COUNTING, copy_kernels
 
 import nbta
-from nbta.runtime import python_calls
+from nbta.runtime import python_methods
 
 USERS_MODULE = """
 import numpy as np
@@ -150,7 +150,7 @@ def test_cached_code_computes_the_same(folder, warm):
 @pytest.mark.parametrize("damage", ["junk", "truncated", "empty"])
 def test_damaged_files_are_made_again(damage, folder, copied):
     """Files of our own functions; those of users' functions are Numba's business."""
-    for routine in (python_calls.write_object, python_calls.claim_object):
+    for routine in (python_methods.write_method, python_methods.read_method):
         (path,) = (
             p for p in copied.rglob("*.graph") if routine.__name__.encode() in p.read_bytes()
         )
@@ -159,7 +159,7 @@ def test_damaged_files_are_made_again(damage, folder, copied):
         path.write_bytes({"junk": b"junk" * 99, "truncated": half, "empty": b""}[damage])
     result = run(COUNTING + SMALL + REPORT, folder, copied)
     assert result["total"] == 1.5
-    assert {"write_object", "claim_object"} <= set(result["compiled"])
+    assert {"write_method", "read_method"} <= set(result["compiled"])
     again = run(COUNTING + SMALL + REPORT, folder, copied)
     assert again == {"total": 1.5, "compiled": []}
 

@@ -19,7 +19,7 @@ from nbta import arrow
 from nbta.api import cached_callers
 from nbta.compiler import build
 from nbta.eager import Request
-from nbta.runtime import entry_points, python_calls, settings
+from nbta.runtime import entry_points, python_calls, python_methods, settings
 from nbta.runtime import request as rq
 from nbta.runtime.cold_fields import FAILED, FAILED_AT, cold_address
 from nbta.runtime.memory import array_at
@@ -96,6 +96,21 @@ def test_the_store_keeps_no_dtype_object():
     fields = list(ta._fields)
     assert id(dtype) not in fields
     assert id(ta.dtype) not in fields
+
+
+@row("functions, a class and a list")
+def test_methods_for_python_hold_what_they_know():
+    ta = growing(())
+    method = vars(nbta.TensorArray)["read"]
+    size = type(method).__basicsize__ - object.__basicsize__
+    words = (ctypes.c_int64 * (size // 8)).from_address(id(method) + object.__basicsize__)
+    held = method.__dict__["__wrapped__"], nbta.TensorArray, *method.__dict__["_held"]
+    first, second = python_methods.FUNCTION, python_methods.LOOK
+    assert [*words[first : first + 2], *words[second : second + 3]] == list(map(id, held))
+    kept = churned()
+    for k in range(20):
+        assert ta.append(float(k)).read(k) == ta[k] == k
+    del kept
 
 
 @row("type objects")

@@ -387,6 +387,32 @@ def test_each_iteration_reads_its_own_slot(threads, clears):
     assert idle(ta)
 
 
+@njit(parallel=True, cache=True)
+def looked_at(ta, rows, out):
+    for i in prange(len(out)):
+        out[i] = ta[i] + ta[-1 - i] + rows[i][1]
+
+
+@pytest.mark.parametrize("clears", [False, True])
+def test_looks_in_a_loop_see_what_was_written_before(clears):
+    count = 64
+    ta = array(count, clear_after_read=clears).unstack(np.arange(float(count)))
+    rows = array(count, shape=(3,), clear_after_read=clears).unstack(np.ones((count, 3)))
+    if not clears:
+        ta.read(0)
+    out = np.zeros(count)
+    looked_at(ta, rows, out)
+    assert (out == count).all()
+    rows.read(5)
+    if clears:
+        with pytest.raises(nbta.InvalidArgumentError, match="slot 5 was cleared"):
+            looked_at(ta, rows, out)
+    with pytest.raises(nbta.FailedPreconditionError, match="may change while"):
+        looked_at(array(count).write(0, 0.0), rows, out)
+    assert idle(ta)
+    assert idle(rows)
+
+
 @pytest.mark.slow
 def test_slots_that_nobody_wrote_read_as_zeros_and_take_no_writes(threads):
     ta = array(COUNT)

@@ -40,7 +40,7 @@ GIVEN = {
 }
 #: Methods that all classes have, or that Python's versions write into some.
 OF_PYTHON = {
-    "__annotate__", "__annotate_func__", "__delattr__", "__getattr__", "__getnewargs__",
+    "__annotate__", "__annotate_func__", "__delattr__", "__dir__", "__getattr__", "__getnewargs__",
     "__getstate__", "__hash__", "__init__", "__init_subclass__", "__new__", "__reduce__",
     "__replace__", "__repr__", "__setattr__", "__setstate__", "__str__", "__subclasshook__",
 }  # fmt: skip
@@ -73,7 +73,8 @@ def members(kind):
             found.update(vars(base))
     for name in sorted(found):
         special = name.endswith("__") and name not in OF_PYTHON and inspect.isroutine(found[name])
-        if name[0] != "_" or special:
+        refused = isinstance(found[name], nbta.errors.NotOfArrays)
+        if special or not (name[0] == "_" or refused):
             yield name, found[name]
 
 
@@ -108,7 +109,7 @@ def _member(name, value):
         return f"{name}: property"
     if isinstance(value, staticmethod | classmethod):
         return f"{name}{shown(value.__func__)}: {type(value).__name__}"
-    return f"{name}{shown(value)}" if inspect.isfunction(value) else f"{name}: attribute"
+    return f"{name}{shown(value)}" if inspect.isroutine(value) else f"{name}: attribute"
 
 
 def lines():
