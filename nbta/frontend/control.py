@@ -1474,7 +1474,7 @@ def in_dtype(leaf, dtype):
     """A value of a variable in a dtype."""
     if isinstance(leaf, Tensor):
         tensor = as_tensor(leaf)
-        if dtype.kind in "iu" and tensor.dtype != dtype and python_integers.is_noted(leaf):
+        if dtype.kind in "iu" and tensor.dtype != dtype and python_integers.is_integer(leaf):
             return python_integers.fitted(leaf, dtype)
         return tensor if tensor.dtype == dtype else cast(tensor, dtype)
     return np.asarray(leaf).astype(dtype)[()]
@@ -2816,7 +2816,7 @@ class _Loop:
         have, new = _dtype(start), _dtype(end)
         if have == new or (_is_weak(end) and _takes(new.kind, have.kind)):
             return False
-        if (i, j) in self._dtypes and have.kind in "iu" and python_integers.is_noted(end):
+        if (i, j) in self._dtypes and have.kind in "iu" and python_integers.is_integer(end):
             return False
         apart = i not in self._placeholders and _are_of_two_dtypes(start, end)
         if apart and not _is_computed_as_wide(start, end):
