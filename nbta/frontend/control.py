@@ -1408,6 +1408,8 @@ def _placeholder(leaf):
         return np.zeros(np.shape(leaf), np.asarray(leaf).dtype)[()]
     if isinstance(leaf, ArrayWrapper):
         return array_like(leaf)
+    if python_integers.is_noted(leaf):
+        return python_integers.zero_like(leaf)
     dimensions = [n if type(n) is int else 0 for n in leaf.spec.shape or ()]
     return np.zeros(dimensions, leaf.dtype)[()]
 
@@ -1455,7 +1457,7 @@ def common_dtype(one, other):
         fits = _takes(_dtype(weak).kind, dtype.kind) and python_integers.fits(weak, dtype)
         if _is_weak(weak) and not _is_weak(leaf) and fits:
             return dtype
-        if python_integers.is_assumed(weak) and dtype.kind in "iu" and not _is_weak(leaf):
+        if python_integers.takes(weak, dtype) and not _is_weak(leaf):
             return dtype
     return _promoted(a, b)
 
@@ -1476,6 +1478,8 @@ def in_dtype(leaf, dtype):
         tensor = as_tensor(leaf)
         if dtype.kind in "iu" and tensor.dtype != dtype and python_integers.is_integer(leaf):
             return python_integers.fitted(leaf, dtype)
+        if tensor.dtype != dtype:
+            python_integers.rely_on(leaf)
         return tensor if tensor.dtype == dtype else cast(tensor, dtype)
     return np.asarray(leaf).astype(dtype)[()]
 
@@ -2491,7 +2495,7 @@ class _Loop:
     def _note_integers(self, i, like, value, note):
         """Note which parts of a variable are integers of Python's, as they were before the loop."""
         for j, (leaf, found) in enumerate(zip(leaves(like), leaves(value), strict=True)):
-            if not (i in self._placeholders or (i, j) in self._dtypes or (i, j) in self._of_numpy):
+            if (i, j) not in self._dtypes and (i, j) not in self._of_numpy:
                 note(found, leaf)
 
     def _learn_integers(self, bound, end):

@@ -31,6 +31,8 @@ from nbta.ops.numbers import Number
 #: Of the outermost graph: for each integer of Python's the assumptions that make it one, which are
 #: variables of loops; and the assumptions by which something was cast.
 _INTEGERS, _USED = "integers of Python's", "integers of Python's that were cast"
+#: Of the outermost graph: what such variables are before their loops.
+_ENTRIES = "numbers of Python's before loops"
 
 
 #: Functions that compute what operators do, by the names of their nodes.
@@ -83,15 +85,32 @@ def note(value, *sources) -> None:
 
 
 def assume(variable, entry) -> None:
-    """Note a variable of a loop as an integer of Python's, if it is one before the loop."""
+    """Note a variable of a loop as a number of Python's, if it is one before the loop."""
     note(variable, entry)
     if type(variable) is Tensor and (found := assumptions(variable)) is not None:
         _table()[variable] = found | {variable}
+        current().root.cache.setdefault(_ENTRIES, {})[variable] = entry
 
 
 def is_assumed(value) -> bool:
-    """Whether a value is a variable of a loop that counts as an integer of Python's."""
+    """Whether a value is a variable of a loop that counts as a number of Python's."""
     return type(value) is Tensor and outside(value) in (assumptions(value) or ())
+
+
+def takes(value, dtype) -> bool:
+    """Whether a variable of a loop that counts as Python's has a dtype where a branch assigns one.
+
+    Of floats it must have what the variable is before the loop, which other branches leave.
+    """
+    if not is_assumed(value):
+        return False
+    if dtype.kind in "iu":
+        return value.dtype == INT64
+    entry = current().root.cache[_ENTRIES][outside(value)]
+    if type(entry) not in _PYTHONS:
+        return dtype.kind in "fc" and takes(entry, dtype)
+    with np.errstate(over="ignore"):
+        return dtype.kind in "fc" and (entry != entry or dtype.type(entry) == entry)
 
 
 def is_noted(value) -> bool:
@@ -202,10 +221,15 @@ def common_dtype_of(values):
     return common_dtype(*(_without_size(each) for each in values if each is not None))
 
 
+def zero_like(value) -> int | float:
+    """0 of the type of a noted number."""
+    return _DTYPES[value.dtype](0)
+
+
 def _without_size(value):
     """A number of Python's that has any dtype for the value of an integer; others unchanged."""
     if is_noted(value):
-        return _DTYPES[value.dtype](0)
+        return zero_like(value)
     return 0 if type(value) is int else value
 
 

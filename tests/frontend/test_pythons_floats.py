@@ -39,6 +39,19 @@ def summed(x, wide, u):
     return x * still, narrow, x * best, y
 
 
+def assigned(x, wide, u):
+    """A branch gives a loop's float of Python's a number of NumPy's, or a loop makes one alone."""
+    best, total = -1.0, 0.0
+    for i in range(len(x)):
+        if x[i] > best:
+            best = x[i]
+        if x[i] < 0.4:
+            continue
+        total += x[i]
+        half = 0.5 * i
+    return best, total * 1.0, x * half
+
+
 def widened(x, wide, u):
     """Floats of NumPy's among what a loop computes make it one of theirs."""
     total, other = 0.0, 0.0
@@ -53,7 +66,7 @@ def computed(x, wide, u):
     return math.sin(x[1]), x * math.exp(x[1]), x[0] * math.atan2(wide[1], 3)
 
 
-@pytest.mark.parametrize("f", [chosen, compared, summed, widened, computed])
+@pytest.mark.parametrize("f", [chosen, compared, summed, assigned, widened, computed])
 def test_results_have_numpys_dtypes(f):
     expected = f(X, WIDE, 1.0)
     for compiled in (False, True):
