@@ -1200,9 +1200,13 @@ def _known_text(value):
 
 def _float(value=0.0):
     value = by_special(value, "__float__", "__index__")
-    if _traced(value):
-        return cast(_one_number(value), np.float64)
-    return float(_known_text(value))
+    if not _traced(value):
+        return float(_known_text(value))
+    value = _one_number(value)
+    found = cast(value, np.float64)
+    if found is not value:  # a float of NumPy's is one, too
+        python_integers.note(found)
+    return found
 
 
 def _complex(*parts):

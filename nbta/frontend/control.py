@@ -1410,6 +1410,8 @@ def _placeholder(leaf):
         return np.zeros(np.shape(leaf), np.asarray(leaf).dtype)[()]
     if isinstance(leaf, ArrayWrapper):
         return array_like(leaf)
+    if python_integers.is_noted(leaf):
+        return python_integers.zero_like(leaf)
     dimensions = [n if type(n) is int else 0 for n in leaf.spec.shape or ()]
     return np.zeros(dimensions, leaf.dtype)[()]
 
@@ -1457,7 +1459,7 @@ def common_dtype(one, other):
         fits = _takes(_dtype(weak).kind, dtype.kind) and python_integers.fits(weak, dtype)
         if _is_weak(weak) and not _is_weak(leaf) and fits:
             return dtype
-        if python_integers.is_assumed(weak) and dtype.kind in "iu" and not _is_weak(leaf):
+        if python_integers.takes(weak, dtype) and not _is_weak(leaf):
             return dtype
     return _promoted(a, b)
 
@@ -1476,8 +1478,10 @@ def in_dtype(leaf, dtype):
     """A value of a variable in a dtype."""
     if isinstance(leaf, Tensor):
         tensor = as_tensor(leaf)
-        if dtype.kind in "iu" and tensor.dtype != dtype and python_integers.is_noted(leaf):
+        if dtype.kind in "iu" and tensor.dtype != dtype and python_integers.is_integer(leaf):
             return python_integers.fitted(leaf, dtype)
+        if tensor.dtype != dtype:
+            python_integers.rely_on(leaf)
         return tensor if tensor.dtype == dtype else cast(tensor, dtype)
     return np.asarray(leaf).astype(dtype)[()]
 
@@ -2493,7 +2497,7 @@ class _Loop:
     def _note_integers(self, i, like, value, note):
         """Note which parts of a variable are integers of Python's, as they were before the loop."""
         for j, (leaf, found) in enumerate(zip(leaves(like), leaves(value), strict=True)):
-            if not (i in self._placeholders or (i, j) in self._dtypes or (i, j) in self._of_numpy):
+            if (i, j) not in self._dtypes and (i, j) not in self._of_numpy:
                 note(found, leaf)
 
     def _learn_integers(self, bound, end):
@@ -2818,7 +2822,7 @@ class _Loop:
         have, new = _dtype(start), _dtype(end)
         if have == new or (_is_weak(end) and _takes(new.kind, have.kind)):
             return False
-        if (i, j) in self._dtypes and have.kind in "iu" and python_integers.is_noted(end):
+        if (i, j) in self._dtypes and have.kind in "iu" and python_integers.is_integer(end):
             return False
         apart = i not in self._placeholders and _are_of_two_dtypes(start, end)
         if apart and not _is_computed_as_wide(start, end):

@@ -35,7 +35,9 @@ def _further(plain, found, item):
         python_integers.note(chosen, found, item)
         return chosen
     beyond = (greater if plain is max else less)(item, found)
-    return control.value_of(beyond, item, found)
+    chosen = control.value_of(beyond, item, found)
+    python_integers.note(chosen, found, item)
+    return chosen
 
 
 def _number(value):

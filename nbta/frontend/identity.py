@@ -247,7 +247,7 @@ def classes_of(value):
     python = PYTHONS.get(value.dtype.kind)
     if python is None or value.dtype != np.asarray(python()).dtype:
         return (value.dtype.type,)
-    return (int,) if python_integers.rely_on(value) else (python, value.dtype.type)
+    return (python,) if python_integers.rely_on(value) else (python, value.dtype.type)
 
 
 def _of_instances(kind, name):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from nbta.errors import UnimplementedError
-from nbta.frontend import native
+from nbta.frontend import native, python_integers
 from nbta.frontend.languages import is_numbas
 from nbta.frontend.problems import here
 from nbta.frontend.raising import check_integer, check_math
@@ -42,10 +42,19 @@ def call_math(function, args, kwargs):
         raise UnimplementedError(message)
     if function.__name__ in ("floor", "ceil", "trunc"):
         check_integer(f"math.{function.__name__}()", args[0])
-    found = ours(*args, **kwargs)
-    if not is_numbas():
-        check_math(function.__name__, module, found, args)
+    if is_numbas():
+        return ours(*args, **kwargs)
+    found = ours(*(map(_as_pythons, args) if module == "math" else args), **kwargs)
+    check_math(function.__name__, module, found, args)
+    if module == "math":
+        python_integers.note(found)
     return found
+
+
+def _as_pythons(value):
+    """A number in the precision in which Python's functions compute."""
+    narrow = isinstance(value, Tensor) and value.ndim == 0 and value.dtype.kind == "f"
+    return cast(as_tensor(value), np.float64) if narrow else value
 
 
 def _known(function, ours, args, kwargs):

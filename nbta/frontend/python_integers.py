@@ -1,4 +1,4 @@
-"""Integers of Python's that only the run knows, beside NumPy's numbers of narrower dtypes.
+"""Numbers of Python's that only the run knows, beside NumPy's numbers of narrower dtypes.
 
 NumPy gives an integer of Python's the dtype of what it meets: a counter times a float32 is a
 float32; times a pixel of uint8 it is a uint8, which wraps around, and one that does not fit is an
@@ -6,7 +6,8 @@ error. So it is noted which numbers of
 int64 are Python's: counters of loops, variables that begin with one and stay one, and what is
 computed of these. Of an integer about which nothing is noted nobody knows which of the two it is,
 and it counts as NumPy's. That a variable of a loop stays one is an assumption, which the end of an
-iteration tells.
+iteration tells. Floats of Python's are noted, too, where a branch chooses among them and where they
+are computed of such numbers.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from nbta.ops.numbers import Number
 #: Of the outermost graph: for each integer of Python's the assumptions that make it one, which are
 #: variables of loops; and the assumptions by which something was cast.
 _INTEGERS, _USED = "integers of Python's", "integers of Python's that were cast"
+#: Of the outermost graph: what such variables are before their loops.
+_ENTRIES = "numbers of Python's before loops"
 
 
 #: Functions that compute what operators do, by the names of their nodes.
@@ -37,13 +40,19 @@ _UFUNCS = {
     "Add": np.add, "Sub": np.subtract, "Mult": np.multiply, "Div": np.divide, "Mod": np.remainder,
     "FloorDiv": np.floor_divide, "Pow": np.power, "LShift": np.left_shift, "MatMult": np.matmul,
     "RShift": np.right_shift, "BitAnd": np.bitwise_and, "BitOr": np.bitwise_or,
-    "BitXor": np.bitwise_xor,
+    "BitXor": np.bitwise_xor, "Eq": np.equal, "NotEq": np.not_equal, "Lt": np.less,
+    "LtE": np.less_equal, "Gt": np.greater, "GtE": np.greater_equal,
 }  # fmt: skip
 #: Functions that compare integers as they are.
 _COMPARING = {
     np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal, np.logical_and,
     np.logical_or, np.logical_xor,
 }  # fmt: skip
+
+
+#: The dtypes of numbers of Python's, and their types.
+_DTYPES = {INT64: int, np.dtype(np.float64): float}
+_PYTHONS = set(_DTYPES.values())
 
 
 def _table():
@@ -56,17 +65,19 @@ def used() -> set:
 
 
 def assumptions(value) -> frozenset | None:
-    """By which variables of loops a value is an integer of Python's; None if it is none."""
-    if type(value) is int or (isinstance(value, Number) and value.weak is int):
+    """By which variables of loops a value is a number of Python's; None if it is none."""
+    if type(value) in _PYTHONS or (isinstance(value, Number) and value.weak in _PYTHONS):
         return frozenset()
     if current() is None or type(value) is not Tensor or value.kind != DATA:
         return None
-    return _table().get(outside(value)) if value.dtype == INT64 else None
+    return _table().get(outside(value)) if value.dtype in _DTYPES else None
 
 
 def note(value, *sources) -> None:
-    """Note an integer of a run as Python's, if all that it is computed of are such."""
-    if type(value) is not Tensor or value.dtype != INT64 or value.spec.rank != 0 or is_numbas():
+    """Note a number of a run as Python's, if all that it is computed of are such."""
+    if type(value) is not Tensor or value.dtype not in _DTYPES or is_numbas():
+        return
+    if value.spec.rank != 0:
         return
     found = [assumptions(each) for each in sources]
     if None not in found:
@@ -74,24 +85,46 @@ def note(value, *sources) -> None:
 
 
 def assume(variable, entry) -> None:
-    """Note a variable of a loop as an integer of Python's, if it is one before the loop."""
+    """Note a variable of a loop as a number of Python's, if it is one before the loop."""
     note(variable, entry)
     if type(variable) is Tensor and (found := assumptions(variable)) is not None:
         _table()[variable] = found | {variable}
+        current().root.cache.setdefault(_ENTRIES, {})[variable] = entry
 
 
 def is_assumed(value) -> bool:
-    """Whether a value is a variable of a loop that counts as an integer of Python's."""
+    """Whether a value is a variable of a loop that counts as a number of Python's."""
     return type(value) is Tensor and outside(value) in (assumptions(value) or ())
 
 
+def takes(value, dtype) -> bool:
+    """Whether a variable of a loop that counts as Python's has a dtype where a branch assigns one.
+
+    Of floats it must have what the variable is before the loop, which other branches leave.
+    """
+    if not is_assumed(value):
+        return False
+    if dtype.kind in "iu":
+        return value.dtype == INT64
+    entry = current().root.cache[_ENTRIES][outside(value)]
+    if type(entry) not in _PYTHONS:
+        return dtype.kind in "fc" and takes(entry, dtype)
+    with np.errstate(over="ignore"):
+        return dtype.kind in "fc" and (entry != entry or dtype.type(entry) == entry)
+
+
 def is_noted(value) -> bool:
-    """Whether a value is an integer of Python's that only the run knows."""
+    """Whether a value is a number of Python's that only the run knows."""
     return type(value) is Tensor and assumptions(value) is not None
 
 
+def is_integer(value) -> bool:
+    """Whether a value is an integer of Python's that only the run knows."""
+    return is_noted(value) and value.dtype == INT64
+
+
 def rely_on(value) -> bool:
-    """Whether a value is an integer of Python's that only the run knows, if that matters."""
+    """Whether a value is a number of Python's that only the run knows, if that matters."""
     found = is_noted(value)
     if found:
         used().update(assumptions(value))
@@ -101,7 +134,7 @@ def rely_on(value) -> bool:
 def as_operands(function, *operands) -> tuple:
     """Operands of an operator, by the name of its node, or of a universal function of NumPy's."""
     function = _UFUNCS.get(function, function)
-    if function in _COMPARING or is_numbas() or not any(map(is_noted, operands)):
+    if is_numbas() or not any(map(is_noted, operands)):
         return operands
     kinds = [_kind(each) for each in operands]
     if None in kinds or all(isinstance(kind, type) for kind in kinds):
@@ -110,13 +143,15 @@ def as_operands(function, *operands) -> tuple:
         found, _ = resolved(function, kinds, None, "same_kind")
     except TypeError:  # it is not for such numbers
         return operands
+    if function in _COMPARING and found[0].kind not in "fc":
+        return operands
     return tuple(map(_as_number, operands, found))
 
 
 def _kind(value):
     """The dtype of an operand, or the type of what is Python's; None for what is no number."""
     if is_noted(value):
-        return int
+        return _DTYPES[value.dtype]
     if isinstance(value, Tensor | np.ndarray | np.generic):
         return getattr(value, "weak", None) or value.dtype
     return type(value) if isinstance(value, bool | int | float | complex) else None
@@ -138,10 +173,23 @@ _WIDE = {np.dtype(kind) for kind in (np.int64, np.float64, np.complex128)}
 
 def as_alternatives(*values) -> tuple:
     """Arrays and numbers of which NumPy chooses items, where integers of Python's wrap around."""
-    if is_numbas() or not any(map(is_noted, values)):
+    alone = all(isinstance(each, Tensor | np.ndarray | _NUMBERS) for each in values)
+    known = alone and any(type(each) is int for each in values)
+    if is_numbas() or not (known or any(map(is_noted, values))):
         return values
     dtype = common_dtype_of(values)
-    return tuple(cast(each, dtype) if rely_on(each) else each for each in values)
+    return tuple(_wrapped_around(each, dtype) for each in values)
+
+
+#: Numbers that Python knows.
+_NUMBERS = bool | int | float | complex | np.generic
+
+
+def _wrapped_around(value, dtype):
+    """An integer of Python's in a dtype; others unchanged."""
+    if type(value) is int and not fits(value, dtype):
+        return np.asarray(value).astype(dtype)[()]
+    return cast(value, dtype) if rely_on(value) else value
 
 
 def as_limits(array, *limits) -> tuple:
@@ -170,7 +218,19 @@ def _within(bound, value):
 
 def common_dtype_of(values):
     """The dtype of what is computed of values, of which some are integers of Python's."""
-    return common_dtype(*(0 if is_noted(each) else each for each in values if each is not None))
+    return common_dtype(*(_without_size(each) for each in values if each is not None))
+
+
+def zero_like(value) -> int | float:
+    """0 of the type of a noted number."""
+    return _DTYPES[value.dtype](0)
+
+
+def _without_size(value):
+    """A number of Python's that has any dtype for the value of an integer; others unchanged."""
+    if is_noted(value):
+        return zero_like(value)
+    return 0 if type(value) is int else value
 
 
 def stored(value, dtype):
@@ -179,7 +239,7 @@ def stored(value, dtype):
         kind = list if isinstance(value, list) else tuple
         return kind(stored(each, dtype) for each in value)
     narrow = dtype.kind in "iu" and dtype != INT64
-    return fitted(value, dtype) if narrow and is_noted(value) and not is_numbas() else value
+    return fitted(value, dtype) if narrow and is_integer(value) and not is_numbas() else value
 
 
 def as_choices(left, right) -> tuple:

@@ -991,11 +991,15 @@ def _compare(sign, left, right):
         if sign in _ORDERS:
             _check_none(sign, left, right)
         found = by_users(_COMPARED[sign], left, right)
-        return _COMPARISONS[sign](left, right) if found is NotImplemented else found
+        return _compare_values(sign, left, right) if found is NotImplemented else found
     found = _contains(right, left)
     if sign == "In":
         return found
     return logical_not(found) if control.is_traced(found) else not found
+
+
+def _compare_values(sign, left, right):
+    return _COMPARISONS[sign](*python_integers.as_operands(sign, left, right))
 
 
 def _by_value(sign, constant):
