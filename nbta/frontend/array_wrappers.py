@@ -36,7 +36,7 @@ from nbta.frontend.awaited import is_repeated
 from nbta.frontend.chosen_dtypes import chosen_dtypes, of_one_dtype
 from nbta.frontend.naturals import is_natural
 from nbta.frontend.problems import at_line, here
-from nbta.frontend.python_integers import as_limits
+from nbta.frontend.python_numbers import as_limits
 from nbta.graph.graph import current, lies_in
 from nbta.graph.operation import Spec, Tensor, label_of
 from nbta.immutable import refused

@@ -37,7 +37,7 @@ from nbta.frontend import (
     messages,
     native,
     operators,
-    python_integers,
+    python_numbers,
     read_views,
     recursion,
     searching,
@@ -724,7 +724,7 @@ def _made(kind, args, kwargs):
         return _list(*args)
     args, kwargs = _taken_by(kind, args, kwargs)
     if issubclass(kind, np.generic) and args and not native.is_known(args):
-        return _cast(python_integers.stored(args[0], np.dtype(kind)), kind)
+        return _cast(python_numbers.stored(args[0], np.dtype(kind)), kind)
     if not native.is_known((args, kwargs)):
         refuse_class(kind)
     if issubclass(kind, BaseException):
@@ -1183,7 +1183,7 @@ def _int(value=0, *base):
         value = rounding.trunc(value)
     found = cast(value, np.int64)
     if found is not value:  # an integer of NumPy's is one, too
-        python_integers.note(found)
+        python_numbers.note(found)
     return found
 
 
@@ -1205,7 +1205,7 @@ def _float(value=0.0):
     value = _one_number(value)
     found = cast(value, np.float64)
     if found is not value:  # a float of NumPy's is one, too
-        python_integers.note(found)
+        python_numbers.note(found)
     return found
 
 
@@ -1263,7 +1263,7 @@ def _abs(value):
     if method is not None:
         return call(method, value)
     found = abs(native.plain(value))
-    python_integers.note(found, value)
+    python_numbers.note(found, value)
     return wrapped(found)
 
 
@@ -1551,21 +1551,21 @@ def _numpy(function, args, kwargs):
 def _with_integers(function, args, kwargs):
     """Arguments in which Python's integers, which only the run knows, have the dtypes of NumPy."""
     if isinstance(function, np.ufunc):
-        args = python_integers.as_operands(function, *args) if len(args) == 2 else args
+        args = python_numbers.as_operands(function, *args) if len(args) == 2 else args
     elif function is np.where and len(args) == 3:
-        args = (args[0], *python_integers.as_alternatives(*args[1:]))
+        args = (args[0], *python_numbers.as_alternatives(*args[1:]))
     elif function is np.choose:
-        kwargs = {**kwargs, "choices": python_integers.as_alternatives(*kwargs["choices"])}
+        kwargs = {**kwargs, "choices": python_numbers.as_alternatives(*kwargs["choices"])}
     elif function is np.select:
         given = *kwargs["choicelist"], kwargs.get("default", 0)
-        *choices, default = python_integers.as_alternatives(*given)
+        *choices, default = python_numbers.as_alternatives(*given)
         kwargs = {**kwargs, "choicelist": choices, "default": default}
     elif function is np.insert and isinstance(args[0], ArrayWrapper):
         values = native.settled(native.plain(kwargs["values"]), args[0].dtype)
         kwargs = {**kwargs, "values": values}
     elif function is np.clip:
         names = ("min", "max") if "min" in kwargs or "max" in kwargs else ("a_min", "a_max")
-        limits = python_integers.as_limits(args[0], *map(kwargs.get, names))
+        limits = python_numbers.as_limits(args[0], *map(kwargs.get, names))
         kwargs = {**kwargs, **dict(zip(names, limits, strict=True))}
     return args, kwargs
 
@@ -1798,7 +1798,7 @@ def _constant_array(shape, value, dtype):
         array = np.full(shape, value, dtype)
         fixed = np.asarray(value, dtype)[()]
         return ArrayWrapper(array, maker=lambda: filling.fill(array.shape, fixed))
-    value = python_integers.stored(value, dtype)
+    value = python_numbers.stored(value, dtype)
     value = value if isinstance(value, Tensor) else np.asarray(value, dtype)[()]
     value = cast(value, dtype) if isinstance(value, Tensor) and value.dtype != dtype else value
     return new_array(filling.fill(shape, value))
@@ -1856,7 +1856,7 @@ def array(values, dtype=None, copy=True, ndmin=0):
 
 
 def _copied_array(values, dtype):
-    values = values if dtype is None else python_integers.stored(values, np.dtype(_dtype(dtype)))
+    values = values if dtype is None else python_numbers.stored(values, np.dtype(_dtype(dtype)))
     values = _together(values)
     if isinstance(values, ArrayWrapper):
         copy = values.copy()
@@ -2190,7 +2190,7 @@ def _copyto(dst, src, casting="same_kind", where=True):
     if not isinstance(dst, ArrayWrapper):
         return NotImplemented
     weak = isinstance(src, bool | int | float | complex) and not isinstance(src, np.generic)
-    weak = weak or python_integers.is_noted(src)
+    weak = weak or python_numbers.is_noted(src)
     if not weak and not np.can_cast(native.dtype_of(src), dst.dtype, casting):
         message = f"from {native.dtype_of(src)} to {dst.dtype} according to the rule {casting!r}"
         raise TypeError(f"{here()}: np.copyto: there is no cast {message}")

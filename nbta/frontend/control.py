@@ -35,7 +35,7 @@ from nbta.frontend import (
     conversion,
     effects,
     native,
-    python_integers,
+    python_numbers,
     tensor_array_wrappers,
 )
 from nbta.frontend.array_wrappers import (
@@ -1219,7 +1219,7 @@ class _Merge:
                     wrapper.fixed = wrapper.of_either_dtype("changed")
             self._lose(wrapper, pair)
             note_number(wrapper, pair)
-            python_integers.note(wrapper, *self._contents(pair))
+            python_numbers.note_joined(wrapper, *self._contents(pair))
         self._link(joined, iter(values[len(self._pairs) : split]))
         values = iter(joined)
         results = [self._result(plan, values) for plan in self._plans]
@@ -1410,8 +1410,8 @@ def _placeholder(leaf):
         return np.zeros(np.shape(leaf), np.asarray(leaf).dtype)[()]
     if isinstance(leaf, ArrayWrapper):
         return array_like(leaf)
-    if python_integers.is_noted(leaf):
-        return python_integers.zero_like(leaf)
+    if python_numbers.is_noted(leaf):
+        return python_numbers.zero_like(leaf)
     dimensions = [n if type(n) is int else 0 for n in leaf.spec.shape or ()]
     return np.zeros(dimensions, leaf.dtype)[()]
 
@@ -1456,10 +1456,10 @@ def common_dtype(one, other):
     if a == b:
         return a
     for weak, leaf, dtype in ((one, other, b), (other, one, a)):
-        fits = _takes(_dtype(weak).kind, dtype.kind) and python_integers.fits(weak, dtype)
-        if _is_weak(weak) and not _is_weak(leaf) and fits:
+        fits = _takes(_dtype(weak).kind, dtype.kind) and python_numbers.fits(weak, dtype)
+        if _is_weak(weak) and not _is_weak(leaf) and fits and python_numbers.holds(dtype, weak):
             return dtype
-        if python_integers.takes(weak, dtype) and not _is_weak(leaf):
+        if python_numbers.takes(weak, dtype) and not _is_weak(leaf):
             return dtype
     return _promoted(a, b)
 
@@ -1478,10 +1478,10 @@ def in_dtype(leaf, dtype):
     """A value of a variable in a dtype."""
     if isinstance(leaf, Tensor):
         tensor = as_tensor(leaf)
-        if dtype.kind in "iu" and tensor.dtype != dtype and python_integers.is_integer(leaf):
-            return python_integers.fitted(leaf, dtype)
+        if dtype.kind in "iu" and tensor.dtype != dtype and python_numbers.is_integer(leaf):
+            return python_numbers.fitted(leaf, dtype)
         if tensor.dtype != dtype:
-            python_integers.rely_on(leaf)
+            python_numbers.rely_on(leaf)
         return tensor if tensor.dtype == dtype else cast(tensor, dtype)
     return np.asarray(leaf).astype(dtype)[()]
 
@@ -1796,7 +1796,7 @@ def counted_loop(start, stop, step, item, body, flags, *state):
 
     def advance(place):
         note_counter(place, start, step)
-        python_integers.note(place)
+        python_numbers.note(place)
         given = item(place)
         if target.startswith(ITEM):
             _call(given, target.removeprefix(f"{ITEM}_"))
@@ -1966,7 +1966,7 @@ def _kind(value):
         held = value.root._value
         return type(value), held.dtype, isinstance(held, Tensor)
     if isinstance(value, Tensor):
-        is_pythons = python_integers.is_noted(value)
+        is_pythons = python_numbers.is_noted(value)
         return type(value), value.spec.dtype, value.spec.rank, value.weak, is_pythons
     if isinstance(value, tuple):
         return type(value), *map(_kind, value)
@@ -2430,7 +2430,7 @@ class _Loop:
             values[i] = packed(like, parts)
             take_apart((self._entry[i], values[i]))
             self._note_numbers(like, values[i])
-            self._note_integers(i, like, values[i], python_integers.assume)
+            self._note_integers(i, like, values[i], python_numbers.assume)
             _note_copies(values[i], self._copied.get(i, ()))
         self._link_families(values)
         for wrapper in self._wrappers:
@@ -2506,9 +2506,9 @@ class _Loop:
         for i in sorted(self._carried):
             pairs = zip(leaves(bound[i]), leaves(end[i]), strict=False)
             for j, (start, last) in enumerate(pairs):
-                if not python_integers.is_assumed(start):
+                if not python_numbers.is_assumed(start):
                     continue
-                found[i, j], sources = start, python_integers.assumptions(last)
+                found[i, j], sources = start, python_numbers.assumptions(last)
                 todo += [(i, j)] if sources is None else []
                 for each in sources or ():
                     depending.setdefault(each, []).append((i, j))
@@ -2518,7 +2518,7 @@ class _Loop:
                 lost[place] = found[place]
                 todo += depending.get(found[place], ())
         self._of_numpy |= lost.keys()
-        if not python_integers.used().isdisjoint(lost.values()):
+        if not python_numbers.used().isdisjoint(lost.values()):
             raise Again
 
     def _slots(self, values):
@@ -2822,7 +2822,7 @@ class _Loop:
         have, new = _dtype(start), _dtype(end)
         if have == new or (_is_weak(end) and _takes(new.kind, have.kind)):
             return False
-        if (i, j) in self._dtypes and have.kind in "iu" and python_integers.is_integer(end):
+        if (i, j) in self._dtypes and have.kind in "iu" and python_numbers.is_integer(end):
             return False
         apart = i not in self._placeholders and _are_of_two_dtypes(start, end)
         if apart and not _is_computed_as_wide(start, end):
@@ -2841,9 +2841,9 @@ class _Loop:
         if i in self._placeholders:
             return False
         leaf = leaves(self._entry[i])[j]
-        if (i, j) not in self._of_numpy and python_integers.is_noted(leaf):
+        if (i, j) not in self._of_numpy and python_numbers.is_noted(leaf):
             return True
-        return _is_weak(leaf) and python_integers.fits(leaf, dtype)
+        return _is_weak(leaf) and python_numbers.fits(leaf, dtype)
 
     def _ended(self, i, j, leaf):
         if isinstance(leaf, TensorArray | TensorArrayWrapper):
@@ -2918,7 +2918,7 @@ class _Loop:
             values[i] = packed(like, [self._part(i, j, *part) for j, part in enumerate(parts)])
             take_apart(values[i])
             self._note_numbers(like, values[i])
-            self._note_integers(i, like, values[i], python_integers.note)
+            self._note_integers(i, like, values[i], python_numbers.note)
             _note_copies(values[i], self._copied.get(i, ()))
         self._link_families(values)
         self._link(values, (found for _, found in pairs))

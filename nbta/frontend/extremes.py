@@ -7,7 +7,7 @@ is passed over elsewhere; of equal ones the first has all of the gradient. NumPy
 import numpy as np
 
 from nbta.errors import invalid
-from nbta.frontend import control, native, python_integers
+from nbta.frontend import control, native, python_numbers
 from nbta.frontend.array_wrappers import ArrayWrapper
 from nbta.frontend.problems import here
 from nbta.ops.axes import reductions
@@ -29,14 +29,14 @@ def _further(plain, found, item):
     for each in (found, item):
         if isinstance(each, ArrayWrapper) and each.ndim:
             raise _of_arrays(plain)
-    found, item = python_integers.as_choices(_number(found), _number(item))
+    found, item = python_numbers.as_choices(_number(found), _number(item))
     if _kind(found) in "biu" and _kind(item) in "biu":
         chosen = (maximum if plain is max else minimum)(found, item)
-        python_integers.note(chosen, found, item)
+        python_numbers.note(chosen, found, item)
         return chosen
     beyond = (greater if plain is max else less)(item, found)
     chosen = control.value_of(beyond, item, found)
-    python_integers.note(chosen, found, item)
+    python_numbers.note(chosen, found, item)
     return chosen
 
 

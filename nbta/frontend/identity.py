@@ -13,7 +13,7 @@ import numbers
 import numpy as np
 
 from nbta.errors import UnimplementedError, invalid
-from nbta.frontend import control, python_integers, texts
+from nbta.frontend import control, python_numbers, texts
 from nbta.frontend.array_wrappers import ArrayWrapper, is_apart
 from nbta.frontend.constants import Chosen
 from nbta.frontend.containers import relatives
@@ -247,7 +247,7 @@ def classes_of(value):
     python = PYTHONS.get(value.dtype.kind)
     if python is None or value.dtype != np.asarray(python()).dtype:
         return (value.dtype.type,)
-    return (python,) if python_integers.rely_on(value) else (python, value.dtype.type)
+    return (python,) if python_numbers.rely_on(value) else (python, value.dtype.type)
 
 
 def _of_instances(kind, name):

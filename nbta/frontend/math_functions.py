@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from nbta.errors import UnimplementedError
-from nbta.frontend import native, python_integers
+from nbta.frontend import native, python_numbers
 from nbta.frontend.languages import is_numbas
 from nbta.frontend.problems import here
 from nbta.frontend.raising import check_integer, check_math
@@ -47,7 +47,7 @@ def call_math(function, args, kwargs):
     found = ours(*(map(_as_pythons, args) if module == "math" else args), **kwargs)
     check_math(function.__name__, module, found, args)
     if module == "math":
-        python_integers.note(found)
+        python_numbers.note(found)
     return found
 
 

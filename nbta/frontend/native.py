@@ -10,7 +10,7 @@ from nbta.classes import node_of
 from nbta.dtypes import as_plain
 from nbta.errors import invalid
 from nbta.frontend.problems import at_line
-from nbta.frontend.python_integers import stored
+from nbta.frontend.python_numbers import stored
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.core.checks import checked

@@ -13,7 +13,7 @@ import numpy as np
 
 from nbta import shapes
 from nbta.errors import invalid, out_of_range
-from nbta.frontend import awaited, native, python_integers
+from nbta.frontend import awaited, native, python_numbers
 from nbta.frontend.problems import here
 from nbta.graph.graph import current
 from nbta.graph.operation import Spec, Tensor
@@ -359,8 +359,8 @@ def concatenated(key, columns):
         )
         raise invalid("symbolic", message)
     parts = [native.together(part) if isinstance(part, list | tuple) else part for part in parts]
-    dtype = python_integers.common_dtype_of(parts)
-    parts = [np.asarray(p, dtype) if is_weak(p) else python_integers.stored(p, dtype)
+    dtype = python_numbers.common_dtype_of(parts)
+    parts = [np.asarray(p, dtype) if is_weak(p) else python_numbers.stored(p, dtype)
              for p in parts]  # fmt: skip
     ranks = [np.ndim(part) if not isinstance(part, Tensor) else part.ndim for part in parts]
     if not columns:

@@ -3,7 +3,7 @@
 import operator
 
 from nbta.errors import invalid
-from nbta.frontend import python_integers
+from nbta.frontend import python_numbers
 from nbta.frontend.array_wrappers import wrapped
 from nbta.frontend.problems import here
 from nbta.graph.operation import Tensor
@@ -144,5 +144,5 @@ class Range(Indexed):
     def item(self, k):
         """The integer of a number."""
         found = self.start + k * self.step
-        python_integers.note(found)
+        python_numbers.note(found)
         return found

@@ -25,7 +25,7 @@ from nbta.frontend import (
     native,
     numba_integers,
     picking,
-    python_integers,
+    python_numbers,
     texts,
 )
 from nbta.frontend.array_wrappers import (
@@ -712,7 +712,7 @@ def change(name, array, key, value):
     compute, _ = _OPERATORS[name]
     if current() is not None and isinstance(array, ArrayWrapper):
         value, before = _value_and_old(array, key, value)
-        _, value = python_integers.as_operands(name, array, value)
+        _, value = python_numbers.as_operands(name, array, value)
         if before is not None:
             return set_item(compute(wrapped(before), value), array, key)
     if current() is None or not isinstance(array, ArrayWrapper):
@@ -821,9 +821,9 @@ def _operands(name, left, right):
     left, right = with_floats(left, right)
     if is_numbas():
         left, right = numba_integers.as_operands(name, left, right)
-    left, right = python_integers.as_operands(name, left, right)
+    left, right = python_numbers.as_operands(name, left, right)
     checked = checked_operand(name, left, right)
-    python_integers.note(checked, right)
+    python_numbers.note(checked, right)
     right = checked
     for operand in (left, right):
         check_keys(operand, "an operator")
@@ -833,7 +833,7 @@ def _operands(name, left, right):
 def _computed(compute, left, right):
     found = compute(left, right)
     if current() is not None:
-        python_integers.note(found, left, right)
+        python_numbers.note(found, left, right)
     return numba_integers.checked_result(found) if is_numbas() else found
 
 
@@ -866,7 +866,7 @@ def unary(name, value):
         return call(method, value)
     found = _UNARY[name](value)
     if current() is not None:
-        python_integers.note(found, value)
+        python_numbers.note(found, value)
     return found
 
 
@@ -999,7 +999,7 @@ def _compare(sign, left, right):
 
 
 def _compare_values(sign, left, right):
-    return _COMPARISONS[sign](*python_integers.as_operands(sign, left, right))
+    return _COMPARISONS[sign](*python_numbers.as_operands(sign, left, right))
 
 
 def _by_value(sign, constant):

@@ -52,6 +52,18 @@ def assigned(x, wide, u):
     return best, total * 1.0, x * half
 
 
+def kept(x, wide, u):
+    """A branch leaves a float of Python's that float32 has not to its digits, or a float32."""
+    k, exact, other, total = 0.1, 0.5, 0.1 if u > 0.0 else x[1], 0.0
+    if u < 0.0:
+        k, exact = x[1], x[2]
+    for i in range(len(x)):
+        if x[i] > 1.0:
+            other = x[i]
+        total += other * wide[i]
+    return k * wide, x * k, exact * exact * x[3], x[0] * other, total
+
+
 def widened(x, wide, u):
     """Floats of NumPy's among what a loop computes make it one of theirs."""
     total, other = 0.0, 0.0
@@ -66,7 +78,7 @@ def computed(x, wide, u):
     return math.sin(x[1]), x * math.exp(x[1]), x[0] * math.atan2(wide[1], 3)
 
 
-@pytest.mark.parametrize("f", [chosen, compared, summed, assigned, widened, computed])
+@pytest.mark.parametrize("f", [chosen, compared, summed, assigned, kept, widened, computed])
 def test_results_have_numpys_dtypes(f):
     expected = f(X, WIDE, 1.0)
     for compiled in (False, True):

@@ -2,12 +2,11 @@
 
 NumPy gives an integer of Python's the dtype of what it meets: a counter times a float32 is a
 float32; times a pixel of uint8 it is a uint8, which wraps around, and one that does not fit is an
-error. So it is noted which numbers of
-int64 are Python's: counters of loops, variables that begin with one and stay one, and what is
-computed of these. Of an integer about which nothing is noted nobody knows which of the two it is,
-and it counts as NumPy's. That a variable of a loop stays one is an assumption, which the end of an
-iteration tells. Floats of Python's are noted, too, where a branch chooses among them and where they
-are computed of such numbers.
+error. So it is noted which numbers of int64 are Python's: counters of loops, variables that begin
+with one and stay one, and what is computed of these. Of an integer about which nothing is noted
+nobody knows which of the two it is, and it counts as NumPy's. That a variable of a loop stays one
+is an assumption, which the end of an iteration tells. Floats of Python's are noted, too, where a
+branch chooses among them and where they are computed of such numbers.
 """
 
 from __future__ import annotations
@@ -84,6 +83,19 @@ def note(value, *sources) -> None:
         _table()[outside(value)] = frozenset().union(*found)
 
 
+def note_joined(value, *ways) -> None:
+    """Note what a branch gives as Python's, if each way is, or is a float of fewer digits.
+
+    As a float of Python's it meets float32 as that, and float64 with all digits of either way.
+    """
+    note(value, *(way for way in ways if assumptions(way) is not None or not _is_narrow(way)))
+
+
+def _is_narrow(value) -> bool:
+    dtype = getattr(value, "dtype", None)
+    return dtype is not None and dtype.kind == "f" and dtype.itemsize < 8
+
+
 def assume(variable, entry) -> None:
     """Note a variable of a loop as a number of Python's, if it is one before the loop."""
     note(variable, entry)
@@ -109,8 +121,15 @@ def takes(value, dtype) -> bool:
     entry = current().root.cache[_ENTRIES][outside(value)]
     if type(entry) not in _PYTHONS:
         return dtype.kind in "fc" and takes(entry, dtype)
+    return dtype.kind in "fc" and holds(dtype, entry)
+
+
+def holds(dtype, value) -> bool:
+    """Whether a dtype has the value of a float of Python's to all its digits."""
+    if dtype.kind not in "fc" or type(value) is not float:
+        return True
     with np.errstate(over="ignore"):
-        return dtype.kind in "fc" and (entry != entry or dtype.type(entry) == entry)
+        return value != value or dtype.type(value).item() == value
 
 
 def is_noted(value) -> bool:
