@@ -1526,7 +1526,7 @@ def _numpy(function, args, kwargs):
     if function is np.arange and (args or kwargs):
         args, kwargs = _ends(*args, **kwargs)
     args, kwargs = _bound(function, tuple(map(used, args)), kwargs)
-    args, kwargs = _with_integers(function, args, kwargs)
+    args, kwargs = _with_numbers(function, args, kwargs)
     if kwargs.get("out") is not None:
         return _into(function, args, kwargs)
     order = _layout_of(function, kwargs)
@@ -1548,8 +1548,8 @@ def _numpy(function, args, kwargs):
     return _in_order(_laid(function, found, args), order)
 
 
-def _with_integers(function, args, kwargs):
-    """Arguments in which Python's integers, which only the run knows, have the dtypes of NumPy."""
+def _with_numbers(function, args, kwargs):
+    """Arguments in which Python's numbers, which only the run knows, have the dtypes of NumPy."""
     if isinstance(function, np.ufunc):
         args = python_numbers.as_operands(function, *args) if len(args) == 2 else args
     elif function is np.where and len(args) == 3:

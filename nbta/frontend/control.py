@@ -878,10 +878,11 @@ def _both_blocks(pred, then, orelse, names, get, set_, else_first=False, known=f
         if new:
             state = _with_places(new, names, get, set_)
             return _both_blocks(pred, then, orelse, *state, else_first, known | places.keys())
-        merged = _Merge(as_tensor(pred), entry, names, outcomes, branches)
-        values = joined_branches("if", as_tensor(pred), branches, LABELS, merged.columns, scope)
+        index = as_tensor(pred)
+        merged = _Merge(index, entry, names, outcomes, branches)
+        values = joined_branches("if", index, branches, LABELS, merged.columns, scope)
     if branches[0].owner is None:
-        awaited.note_blocks(as_tensor(pred), branches)
+        awaited.note_blocks(index, branches)
     for outcome in outcomes:
         for iterator in outcome.frame.taken.values():
             note_taken(iterator, True)
@@ -2430,7 +2431,7 @@ class _Loop:
             values[i] = packed(like, parts)
             take_apart((self._entry[i], values[i]))
             self._note_numbers(like, values[i])
-            self._note_integers(i, like, values[i], python_numbers.assume)
+            self._note_pythons(i, like, values[i], python_numbers.assume)
             _note_copies(values[i], self._copied.get(i, ()))
         self._link_families(values)
         for wrapper in self._wrappers:
@@ -2494,14 +2495,14 @@ class _Loop:
         for leaf, found in zip(leaves(like), leaves(value), strict=True):
             note_number(found, (leaf,))
 
-    def _note_integers(self, i, like, value, note):
-        """Note which parts of a variable are integers of Python's, as they were before the loop."""
+    def _note_pythons(self, i, like, value, note):
+        """Note which parts of a variable are numbers of Python's, as they were before the loop."""
         for j, (leaf, found) in enumerate(zip(leaves(like), leaves(value), strict=True)):
             if (i, j) not in self._dtypes and (i, j) not in self._of_numpy:
                 note(found, leaf)
 
-    def _learn_integers(self, bound, end):
-        """Which variables do not stay integers of Python's, although they began so."""
+    def _learn_pythons(self, bound, end):
+        """Which variables do not stay numbers of Python's, although they began so."""
         found, depending, todo, lost = {}, {}, [], {}
         for i in sorted(self._carried):
             pairs = zip(leaves(bound[i]), leaves(end[i]), strict=False)
@@ -2625,7 +2626,7 @@ class _Loop:
             if not set(copies) <= set(self._copied.get(i, ())):
                 self._copied[i] = copies
                 raise Again
-        self._learn_integers(bound, end)
+        self._learn_pythons(bound, end)
         self._learn_families(bound, end)
         self._learn_aliases(bound, end, frame)
         self._learn_spoiled(frame)
@@ -2918,7 +2919,7 @@ class _Loop:
             values[i] = packed(like, [self._part(i, j, *part) for j, part in enumerate(parts)])
             take_apart(values[i])
             self._note_numbers(like, values[i])
-            self._note_integers(i, like, values[i], python_numbers.note)
+            self._note_pythons(i, like, values[i], python_numbers.note)
             _note_copies(values[i], self._copied.get(i, ()))
         self._link_families(values)
         self._link(values, (found for _, found in pairs))

@@ -27,9 +27,9 @@ from nbta.ops.core.numpy_arguments import resolved
 from nbta.ops.core.shaping import INT64, cast
 from nbta.ops.numbers import Number
 
-#: Of the outermost graph: for each integer of Python's the assumptions that make it one, which are
+#: Of the outermost graph: for each number of Python's the assumptions that make it one, which are
 #: variables of loops; and the assumptions by which something was cast.
-_INTEGERS, _USED = "integers of Python's", "integers of Python's that were cast"
+_NOTED, _USED = "numbers of Python's", "numbers of Python's that were cast"
 #: Of the outermost graph: what such variables are before their loops.
 _ENTRIES = "numbers of Python's before loops"
 
@@ -42,7 +42,7 @@ _UFUNCS = {
     "BitXor": np.bitwise_xor, "Eq": np.equal, "NotEq": np.not_equal, "Lt": np.less,
     "LtE": np.less_equal, "Gt": np.greater, "GtE": np.greater_equal,
 }  # fmt: skip
-#: Functions that compare integers as they are.
+#: Functions that take integers as they are.
 _COMPARING = {
     np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal, np.logical_and,
     np.logical_or, np.logical_xor,
@@ -55,11 +55,11 @@ _PYTHONS = set(_DTYPES.values())
 
 
 def _table():
-    return current().root.cache.setdefault(_INTEGERS, {})
+    return current().root.cache.setdefault(_NOTED, {})
 
 
 def used() -> set:
-    """Variables of loops of which it matters that they are integers of Python's."""
+    """Variables of loops of which it matters that they are numbers of Python's."""
     return current().root.cache.setdefault(_USED, set())
 
 
@@ -177,7 +177,7 @@ def _kind(value):
 
 
 def _as_number(value, dtype):
-    """An integer of Python's in the dtype in which a function computes; others unchanged."""
+    """A number of Python's in the dtype in which a function computes; others unchanged."""
     if not is_noted(value) or dtype in _WIDE:
         return value
     if dtype.kind in "iu":
@@ -191,7 +191,7 @@ _WIDE = {np.dtype(kind) for kind in (np.int64, np.float64, np.complex128)}
 
 
 def as_alternatives(*values) -> tuple:
-    """Arrays and numbers of which NumPy chooses items, where integers of Python's wrap around."""
+    """Arrays and numbers of which NumPy chooses items, where Python's integers wrap around."""
     alone = all(isinstance(each, Tensor | np.ndarray | _NUMBERS) for each in values)
     known = alone and any(type(each) is int for each in values)
     if is_numbas() or not (known or any(map(is_noted, values))):
@@ -205,7 +205,7 @@ _NUMBERS = bool | int | float | complex | np.generic
 
 
 def _wrapped_around(value, dtype):
-    """An integer of Python's in a dtype; others unchanged."""
+    """A number of Python's in a dtype, where integers wrap around; others unchanged."""
     if type(value) is int and not fits(value, dtype):
         return np.asarray(value).astype(dtype)[()]
     return cast(value, dtype) if rely_on(value) else value
@@ -236,7 +236,7 @@ def _within(bound, value):
 
 
 def common_dtype_of(values):
-    """The dtype of what is computed of values, of which some are integers of Python's."""
+    """The dtype of what is computed of values, of which some are Python's."""
     return common_dtype(*(_without_size(each) for each in values if each is not None))
 
 

@@ -334,8 +334,8 @@ def stretches_that_meet_where_each_iteration_says(x):
     return loop(length(x), iteration, x, nbta.constant(0.0))[1]
 
 
-@final
-def an_array_that_branches_fill(m):
+def filled_by_branches(m, is_final):
+    """A triangle; the diagonal's way may write where the rows below have read."""
     n, t = len(m), np.zeros_like(m)
     for i in range(n):
         for j in range(i + 1):
@@ -343,25 +343,20 @@ def an_array_that_branches_fill(m):
             for k in range(j):
                 s -= 0.1 * t[i, k] * t[j, k]
             if i == j:
-                t[i, i] = s * 0.5
+                t[i, i if is_final else 0] = s * 0.5
             elif i > j + 1:
                 t[i, j] = s + 1.0
     return np.sum(t)
 
 
+@final
+def an_array_that_branches_fill(m):
+    return filled_by_branches(m, True)
+
+
 @taped
 def an_array_in_which_a_branch_goes_back(m):
-    n, t = len(m), np.zeros_like(m)
-    for i in range(n):
-        for j in range(i + 1):
-            s = m[i, j]
-            for k in range(j):
-                s -= 0.1 * t[i, k] * t[j, k]
-            if i == j:
-                t[i, 0] = s * 0.5
-            else:
-                t[i, j] = s + 1.0
-    return np.sum(t)
+    return filled_by_branches(m, False)
 
 
 ALL = {**FINAL, **TAPED}
